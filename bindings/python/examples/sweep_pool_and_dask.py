@@ -1,9 +1,11 @@
 """The same sweep by the process pool and by Dask: the same bytes, also after kill -9, and what Dask costs more.
 
-    python examples/sweep_pool_and_dask.py [--runs 2000] [--seconds 2] [--rounds 2] [--kill]
+    python examples/sweep_pool_and_dask.py [--runs 2000] [--seconds 2] [--rounds 2] [--kill] [--trace FILE --command PACELINE]
 
 Without --kill both run the sweep in turns, and the wall clock of each is printed, its workers' start included. With --kill each is
-killed when a third of its runs is in the journal, and run again; then one worker of Dask is killed while the sweep goes on.
+killed when a third of its runs is in the journal, and run again; then one worker of Dask is killed while the sweep goes on. With
+--trace the sweep is over a recorded trace, by the command, by the pool and by Dask, one worker each: wall clock, and the largest resident
+memory of the process and of its largest child.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import hashlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -43,6 +46,18 @@ def grid(runs: int, seconds: float) -> dict[str, Any]:
     }
 
 
+def traced(runs: int, seconds: float, trace: str) -> dict[str, Any]:
+    """``runs`` runs over a recorded trace: two contestants, up to 20 runs of each in a cell."""
+    each = min(20, max(1, runs // 2))
+    return {
+        "scenario": {"name": "traced", "down": {"trace": trace, "queue": "droptail:bytes=1MB"}, "up": {"delay": "10ms"}},
+        "grid": {"down.delay": [f"{delay}ms" for delay in range(1, max(1, runs // (2 * each)) + 1)]},
+        "contestants": ["copa@udp", "cubic@tcp"],
+        "runs": each,
+        "seconds": seconds,
+    }
+
+
 def digest(folder: pathlib.Path) -> str:
     """Of all Parquet files, their names included."""
     total = hashlib.sha256()
@@ -63,13 +78,15 @@ def kept(folder: pathlib.Path) -> list[int]:
     return points
 
 
-def run(how: str, folder: pathlib.Path, what: dict[str, Any], progress: Optional[Callable[[int, int], None]] = None) -> int:
+def run(
+    how: str, folder: pathlib.Path, what: dict[str, Any], progress: Optional[Callable[[int, int], None]] = None, workers: int = WORKERS
+) -> int:
     if how == "pool":
-        return paceline.sweep(what, folder, workers=WORKERS, progress=progress).runs
+        return paceline.sweep(what, folder, workers=workers, progress=progress).runs
     import distributed
 
     begun = time.monotonic()
-    with distributed.LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=None) as cluster, cluster.get_client() as client:
+    with distributed.LocalCluster(workers, threads_per_worker=1, dashboard_address=None) as cluster, cluster.get_client() as client:
         if how == "dask-worker-killed":
             victims = [pid for pid in client.run(os.getpid).values()]
 
@@ -81,6 +98,42 @@ def run(how: str, folder: pathlib.Path, what: dict[str, Any], progress: Optional
             return paceline.sweep(what, folder, executor=client, progress=kill_once).runs
         STARTS.append(time.monotonic() - begun)
         return paceline.sweep(what, folder, executor=client, progress=progress).runs
+
+
+def measured(how: str, folder: str, what: dict[str, Any]) -> None:
+    """Prints what one sweep with one worker cost this process and its largest child."""
+    begun = time.monotonic()
+    runs = run(how, pathlib.Path(folder), what, workers=1)
+    spent = time.monotonic() - begun - sum(STARTS)
+    own, child = (resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    start = f", and {STARTS[0]:.2f} s before it for the cluster" if STARTS else ""
+    print(f"{how}: {runs} runs in {spent:.2f} s{start}; {own:.0f} MB, its child {child:.0f} MB; {digest(pathlib.Path(folder))}", flush=True)
+
+
+def over_a_trace(runs: int, seconds: float, trace: str, command: str, rounds: int) -> None:
+    what = traced(runs, seconds, os.path.abspath(trace))
+    for turn in range(rounds):
+        with tempfile.TemporaryDirectory() as name:
+            file = pathlib.Path(name) / "sweep.toml"
+            file.write_text(as_toml(what))
+            begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            subprocess.run([command, "sweep", str(file), "--out", f"{name}/out", "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
+            spent, peak = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            shown = f"; {peak:.0f} MB" if peak > before else ""
+            print(f"command: {runs} runs in {spent:.2f} s{shown}; {digest(pathlib.Path(name) / 'out')}", flush=True)
+            for how in ("pool", "dask"):
+                subprocess.run([sys.executable, __file__, "--measured", how, f"{name}/{how}", json.dumps(what)], check=True)
+
+
+def as_toml(what: dict[str, Any]) -> str:
+    """JSON's texts, numbers and arrays are TOML's."""
+    scenario = what["scenario"]
+    lines = [f"{key} = {json.dumps(value)}" for key, value in what.items() if not isinstance(value, dict)]
+    lines += ["[grid]", *(f"{key} = {json.dumps(value)}" for key, value in what["grid"].items())]
+    lines += ["[scenario]", *(f"{key} = {json.dumps(value)}" for key, value in scenario.items() if not isinstance(value, dict))]
+    for part in ("down", "up"):
+        lines += [f"[scenario.{part}]", *(f"{key} = {json.dumps(value)}" for key, value in scenario[part].items())]
+    return "\n".join(lines) + "\n"
 
 
 def killed(how: str, folder: pathlib.Path, what: dict[str, Any], runs: int, pause: float = 0.0) -> tuple[int, int]:
@@ -105,8 +158,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--trace", help="a recorded trace")
+    parser.add_argument("--command", default="paceline", help="the command, beside --trace")
+    parser.add_argument("--measured", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.measured:
+        how, name, text = options.measured
+        measured(how, name, json.loads(text))
+        return
+    if options.trace:
+        over_a_trace(options.runs, options.seconds, options.trace, options.command, options.rounds)
+        return
     if options.child:
         how, folder, what, pause = options.child
         run(how, pathlib.Path(folder), json.loads(what), lambda made, due: time.sleep(float(pause)))

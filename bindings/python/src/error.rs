@@ -14,6 +14,8 @@ create_exception!(
 
 /// What a scenario made of Python objects is called where a file would have its name.
 pub(crate) const OBJECT: &str = "scenario";
+/// The same of a sweep.
+const SWEEP: &str = "sweep";
 
 /// With the attribute `key`.
 pub(crate) fn scenario_error(py: Python<'_>, key: Option<&str>, message: String) -> PyErr {
@@ -27,7 +29,7 @@ pub(crate) fn scenario_error(py: Python<'_>, key: Option<&str>, message: String)
 /// The same text as the command gives, but for lines of a text that no one wrote, and the dashes of options.
 pub(crate) fn of_scenario(py: Python<'_>, error: &scenario::ScenarioError) -> PyErr {
     match error {
-        scenario::ScenarioError::Field { file, field, problem, .. } if file == OBJECT => {
+        scenario::ScenarioError::Field { file, field, problem, .. } if file == OBJECT || file == SWEEP => {
             let colon = if field.is_empty() { "" } else { ": " };
             scenario_error(py, Some(field), format!("{file}: {field}{colon}{problem}"))
         }

@@ -59,7 +59,6 @@ fn _paceline(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gym::register_policy, module)?)?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::Folder>()?;
-    module.add_function(wrap_pyfunction!(sweep::run_point, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::read_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::effective_scenario, module)?)?;
     Ok(())

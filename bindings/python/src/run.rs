@@ -1,11 +1,11 @@
 //! Runs of all contestants, on threads of their own: the interpreter goes on meanwhile, and can stop them.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::{Distribution, Hooks, Outcome, SharedTap, Tap, endpoints};
@@ -14,7 +14,7 @@ use paceline_lab::measure;
 use paceline_lab::race::World as Where;
 use paceline_lab::real::{self, RealError};
 use paceline_lab::record::{Record, rounded};
-use paceline_lab::runner::{Attempt, Cause, Failure, Runner, RunnerError, Task, Unwatched};
+use paceline_lab::runner::{Attempt, Cause, Failure, Progress, Runner, RunnerError, Task};
 use paceline_lab::scenario::{KeyError, Options, Plan};
 use paceline_sim::World;
 use pyo3::exceptions::PyRuntimeError;
@@ -30,6 +30,8 @@ use crate::scenario::{self, Given};
 
 /// How often Ctrl-C is looked for. 50 ms: shorter than a person notices (our choice).
 pub(crate) const SIGNALS: Duration = Duration::from_millis(50);
+/// How often someone who watches is told that it goes on. 1 s: in real time a run takes its time (our choice).
+const AGAIN: Duration = Duration::from_secs(1);
 /// Pieces of a run, between which it can be stopped: 2000, so that a long one has them often (our choice).
 const PIECES: u64 = 2000;
 /// A piece is not shorter than this, so that what comes between two costs nothing (our choice).
@@ -94,6 +96,7 @@ enum RunError {
 
 /// Runs every contestant; see `paceline.run`.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "each is one of paceline.run")]
 pub(crate) fn run(
     scenario: &Bound<'_, PyAny>,
     folder: Option<PathBuf>,
@@ -102,6 +105,7 @@ pub(crate) fn run(
     step: Option<&Bound<'_, PyAny>>,
     events: bool,
     real: bool,
+    progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Records> {
     let py = scenario.py();
     let step = match step {
@@ -129,9 +133,11 @@ pub(crate) fn run(
     let job = |contestant, plan| Job { contestant, plan, order: &order };
     let jobs: Vec<Job<'_>> =
         contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan))).collect();
-    let ended = conduct(py, &order, || {
+    let over = Over::default();
+    let watch = progress.map(|call| Watch { call, over: &over, due: jobs.len(), told: None });
+    let ended = conduct(py, &order, watch, || {
         let threads = if real { Where::Real } else { Where::Sim }.threads(threads);
-        Runner::new(threads, &Unwatched).each(&jobs)
+        Runner::new(threads, &over).each(&jobs)
     })?;
     let mut records = Records::default();
     for result in ended.map_err(|problem| PyRuntimeError::new_err(problem.to_string()))? {
@@ -146,8 +152,44 @@ pub(crate) fn run(
 /// What became of all runs.
 type Ended = Result<Vec<Result<Finished, Failure<RunError>>>, RunnerError<RunError>>;
 
+/// How many runs are over.
+#[derive(Debug, Default)]
+struct Over(AtomicUsize);
+
+impl Progress for Over {
+    fn ended(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Someone who is told how many runs are over.
+struct Watch<'a, 'py> {
+    call: Bound<'py, PyAny>,
+    over: &'a Over,
+    due: usize,
+    /// What was told, and when.
+    told: Option<(usize, Instant)>,
+}
+
+impl Watch<'_, '_> {
+    /// When there is something new, and every second.
+    fn tell(&mut self) -> PyResult<()> {
+        let over = self.over.0.load(Ordering::Relaxed);
+        if self.told.is_some_and(|(told, when)| told == over && when.elapsed() < AGAIN) {
+            return Ok(());
+        }
+        self.told = Some((over, Instant::now()));
+        self.call.call1((over, self.due)).map(|_| ())
+    }
+}
+
 /// Runs on another thread, while this one waits for it and for signals.
-fn conduct(py: Python<'_>, order: &Order, runs: impl FnOnce() -> Ended + Send) -> PyResult<Ended> {
+fn conduct(
+    py: Python<'_>,
+    order: &Order,
+    mut watch: Option<Watch<'_, '_>>,
+    runs: impl FnOnce() -> Ended + Send,
+) -> PyResult<Ended> {
     thread::scope(|scope| {
         let (done, ended) = channel();
         scope.spawn(move || done.send(runs()));
@@ -156,7 +198,10 @@ fn conduct(py: Python<'_>, order: &Order, runs: impl FnOnce() -> Ended + Send) -
         loop {
             let wait = || ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNALS);
             match py.detach(wait) {
-                Ok(all) => return interrupt.map_or(Ok(all), Err),
+                Ok(all) => {
+                    let told = watch.as_mut().map_or(Ok(()), Watch::tell);
+                    return interrupt.map_or(told.map(|()| all), Err);
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(PyRuntimeError::new_err(
                         "a mistake in paceline: the runner ended without a result; please report it",
@@ -168,7 +213,8 @@ fn conduct(py: Python<'_>, order: &Order, runs: impl FnOnce() -> Ended + Send) -
             if let Some(scope) = &racing {
                 interrupt_calls(py, scope.overdue())?;
             }
-            if let Err(signal) = py.check_signals() {
+            let told = watch.as_mut().filter(|_| interrupt.is_none()).map_or(Ok(()), Watch::tell);
+            if let Err(signal) = py.check_signals().and(told) {
                 order.stop.store(true, Ordering::Relaxed);
                 if let Some(scope) = &racing {
                     scope.stop.store(true, Ordering::Relaxed);

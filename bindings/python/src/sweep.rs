@@ -1,12 +1,14 @@
 //! Sweeps: points that other processes run, and the folder that keeps what became of them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use paceline_lab::sweep::{self, Point, SweepError};
+use paceline_lab::sweep::{self, Part, SweepError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::controller::failure;
 use crate::error;
 use crate::scenario;
 
@@ -40,31 +42,60 @@ impl Sweep {
         read.map(Self).map_err(|problem| wrong(py, problem))
     }
 
-    /// A point, as a text with which any process can run it.
-    fn points(&self, indices: Vec<usize>) -> PyResult<Vec<String>> {
-        if let Some(index) = indices.iter().find(|index| **index >= self.0.points()) {
+    /// All of it as one text: with it, another process can run every point.
+    fn to_json(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.to_json())
+    }
+
+    /// The inverse.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        py.detach(|| sweep::Sweep::from_json(text)).map(Self).map_err(|problem| wrong(py, problem))
+    }
+
+    /// Names of the controllers that take part.
+    fn controllers(&self) -> Vec<String> {
+        self.0.controllers().iter().cloned().collect()
+    }
+
+    /// The same sweep with a digest of each controller that is not of the package.
+    fn with_digests(&self, digests: BTreeMap<String, String>) -> Self {
+        Self(self.0.clone().with_digests(digests))
+    }
+
+    /// Runs a point: its record in JSON, or what happened.
+    fn run(&self, py: Python<'_>, index: usize) -> PyResult<(Option<String>, Option<String>)> {
+        if index >= self.0.points() {
             return Err(PyValueError::new_err(format!("there is no point {index}; the sweep has {}", self.0.points())));
         }
-        let points = self.0.shared();
-        Ok(indices.into_iter().map(|index| points.point(index).to_json()).collect())
-    }
-}
-
-/// Runs a point: its record in JSON, or what happened.
-#[pyfunction]
-pub(crate) fn run_point(py: Python<'_>, point: &str) -> PyResult<(Option<String>, Option<String>)> {
-    let point = Point::from_json(point).map_err(|problem| wrong(py, problem))?;
-    match py.detach(|| point.run()) {
-        Ok(record) => Ok((Some(serde_json::to_string(&record).unwrap_or_default()), None)),
-        Err(problem) => Ok((None, Some(problem))),
+        let ended = py.detach(|| {
+            let point = self.0.point(index);
+            // A controller in Python that went wrong leaves figures all the same.
+            match failure::watched(|| point.run()) {
+                (_, Some(fault)) => Err(fault.to_string()),
+                (ended, None) => ended.map(|record| serde_json::to_string(&record).unwrap_or_default()),
+            }
+        });
+        Ok(match ended {
+            Ok(record) => (Some(record), None),
+            Err(problem) => (None, Some(problem)),
+        })
     }
 }
 
 #[pymethods]
 impl Folder {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, sweep: &Sweep) -> PyResult<Self> {
-        sweep::Folder::open(&path, &sweep.0).map(Self).map_err(|problem| wrong(py, problem))
+    fn new(py: Python<'_>, path: PathBuf, sweep: &Sweep, part: Option<&str>) -> PyResult<Self> {
+        let read =
+            |text: &str| text.parse::<Part>().map_err(|problem| PyValueError::new_err(format!("part: {problem}")));
+        let part = part.map(read).transpose()?;
+        py.detach(|| sweep::Folder::open_part(&path, &sweep.0, part)).map(Self).map_err(|problem| wrong(py, problem))
+    }
+
+    /// Takes what failed for what was not run.
+    fn retry(&mut self) -> usize {
+        self.0.retry()
     }
 
     /// Points that are to be run now; when there is none, the sweep is over.
@@ -93,7 +124,12 @@ impl Folder {
                 },
             ));
         }
-        self.0.put(read).map_err(|problem| wrong(py, problem))
+        py.detach(|| self.0.put(read)).map_err(|problem| wrong(py, problem))
+    }
+
+    /// Writes the medians of every cell.
+    fn write_cells(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.write_cells(&self.0.cells())).map_err(|problem| wrong(py, problem))
     }
 
     /// Runs that failed.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import importlib.util
+import multiprocessing
 import pathlib
+import pickle
+import random
 import sys
 import time
 from typing import Any
@@ -39,9 +42,9 @@ def test_what_is_there_is_not_run_again(tmp_path: pathlib.Path) -> None:
     class Counting(concurrent.futures.ThreadPoolExecutor):
         points = 0
 
-        def submit(self, call: Any, batch: Any) -> Any:  # type: ignore[override]
+        def submit(self, call: Any, key: str, batch: Any) -> Any:  # type: ignore[override]
             Counting.points += len(batch)
-            return super().submit(call, batch)
+            return super().submit(call, key, batch)
 
     def kill(made: int, due: int) -> None:
         if made >= 16:
@@ -66,9 +69,79 @@ def test_dask_gives_the_same_bytes(tmp_path: pathlib.Path) -> None:
 
 
 def test_errors_name_the_key(tmp_path: pathlib.Path) -> None:
-    wrong = {**GRID, "grid": {"down.rat": ["5 Mbit/s"]}}
-    with pytest.raises(paceline.ScenarioError, match="unknown key 'rat'"):
-        paceline.sweep(wrong, tmp_path / "wrong")
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({"grid": {"down.rat": ["5 Mbit/s"]}}, "grid.down.rat", "with 5 Mbit/s: down.rat: unknown key 'rat'"),
+        ({"contestants": ["cubic@tcp", "rno@tcp"]}, "contestants[1]", "unknown controller 'rno'; did you mean reno?"),
+        ({"scenario": {"name": "s", "seconds": 1, "down": {"queue": "droptal"}}}, "scenario.down.queue", "droptal"),
+        ({"linked": [["down.rate", "down.delay"]]}, "linked[0][1]", "'down.delay' has 3 values, and 'down.rate' has 2"),
+    ]
+    for wrong, key, problem in cases:
+        with pytest.raises(paceline.ScenarioError) as raised:
+            paceline.sweep({**GRID, **wrong}, tmp_path / "wrong")
+        assert str(raised.value).startswith(f"sweep: {key}: ") and problem in str(raised.value), raised.value
+        assert raised.value.key == key and not (tmp_path / "wrong").exists()
+
+
+def test_the_medians_are_beside_the_records(tmp_path: pathlib.Path) -> None:
+    linked = {**GRID, "grid": {"down.delay": ["5ms", "20ms"], "up.delay": ["5ms", "20ms"]}, "linked": [["down.delay", "up.delay"]]}
+    swept = paceline.sweep(linked, tmp_path / "out", executor=concurrent.futures.ThreadPoolExecutor(1))
+    lines = (tmp_path / "out" / "_cells.csv").read_text().splitlines()
+    assert swept.runs == 12 and len(lines) == 5
+    assert lines[0].startswith("cell,grid.down.delay,grid.up.delay,contestant,runs,failed,throughput_mbps,")
+    assert lines[2].startswith("1,20ms,20ms,cubic@tcp,3,0,")
+
+
+def test_parts_of_a_sweep_work_in_one_folder(tmp_path: pathlib.Path) -> None:
+    threads = concurrent.futures.ThreadPoolExecutor(1)
+    made = [paceline.sweep(GRID, tmp_path / "out", executor=threads, part=f"{part}/2") for part in (1, 2)]
+    assert [swept.chunks for swept in made] == [[], []] and made[1].runs == 36
+    assert paceline.sweep(GRID, tmp_path / "out", executor=threads).runs == 36
+    paceline.sweep(GRID, tmp_path / "whole", executor=threads)
+    assert content(tmp_path / "out") == content(tmp_path / "whole") and not list((tmp_path / "out").glob("_journal*"))
+    with pytest.raises(ValueError, match="part: '3/2' is not a part; write I/N"):
+        paceline.sweep(GRID, tmp_path / "out", executor=threads, part="3/2")
+
+
+def test_what_all_points_share_is_sent_once_to_a_worker(tmp_path: pathlib.Path) -> None:
+    sizes: list[int] = []
+
+    class Measuring(concurrent.futures.ProcessPoolExecutor):
+        def submit(self, call: Any, *arguments: Any) -> Any:  # type: ignore[override]
+            sizes.append(len(pickle.dumps(arguments)))
+            return super().submit(call, *arguments)
+
+    moments = random.Random(1)
+    (tmp_path / "trace").write_text("".join(f"{time}\n" for time in sorted(moments.randrange(1, 60_000) for _ in range(50_000))))
+    grid = {
+        "scenario": {"name": "traced", "seconds": 0.2, "down": {"trace": str(tmp_path / "trace"), "delay": "10ms"}},
+        "grid": {"down.delay": ["10ms", "20ms"]},
+        "contestants": ["cubic@tcp", "copa@udp"],
+        "runs": 50,
+    }
+    with Measuring(2, multiprocessing.get_context("spawn")) as pool:
+        assert paceline.sweep(grid, tmp_path / "out", executor=pool).runs == 200
+    large = [size for size in sizes if size > 10_000]
+    # Until a worker has it, each batch that it takes asks for it.
+    assert 2 <= len(large) <= 6 and len(sizes) > 20 and sum(sizes) < 6 * max(large) + 20_000
+
+
+def test_a_run_says_how_far_it_is(short: paceline.Scenario, capsys: pytest.CaptureFixture[str]) -> None:
+    steps: list[tuple[int, int]] = []
+    paceline.run(short, runs=3, progress=lambda over, due: steps.append((over, due)))
+    assert steps[-1] == (3, 3) and steps == sorted(steps)
+
+    def stop(over: int, due: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        paceline.run(short, runs=3, progress=stop)
+    paceline.run(short, runs=3)
+    assert capsys.readouterr().err == ""
+    line = paceline._progress.Line()
+    line._next = 0.0
+    line(1, 4)
+    line.end()
+    assert capsys.readouterr().err.startswith("\r1 of 4 runs, ")
 
 
 def example() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
-from . import _paceline
+from . import _paceline, _travel
 
 if TYPE_CHECKING:
     from ._paceline import Ack, Loss, Lost, Restart, Sent, Telemetry, Timeout
@@ -68,18 +68,26 @@ def controller(
     ...             self.window /= 2
     """
 
-    def register(cls: C) -> C:
-        for answer in _ANSWERS:
-            if not hasattr(cls, answer):
-                setattr(cls, answer, getattr(Controller, answer))
-        declared: list[tuple[str, Any]] = []
-        for key, given in (params or {}).items():
-            if len(given) == 3:
-                declared.append((key, tuple(float(number) for number in given)))
-            else:
-                default, words = given
-                declared.append((key, (default, list(words))))
-        _paceline.register_controller(cls, name, summary, declared, list(show))
+    declared: list[tuple[str, Any]] = []
+    for key, given in (params or {}).items():
+        if len(given) == 3:
+            declared.append((key, tuple(float(number) for number in given)))
+        else:
+            default, words = given
+            declared.append((key, (default, list(words))))
+    options = {"summary": summary, "params": declared, "show": list(show)}
+
+    def decorate(cls: C) -> C:
+        register(name, cls, options)
         return cls
 
-    return register
+    return decorate
+
+
+def register(name: str, cls: type, options: dict[str, Any]) -> None:
+    """Registers a class with options as :func:`controller` has read them."""
+    for answer in _ANSWERS:
+        if not hasattr(cls, answer):
+            setattr(cls, answer, getattr(Controller, answer))
+    _paceline.register_controller(cls, name, options["summary"], options["params"], options["show"])
+    _travel.KNOWN[name] = _travel.Registered(register, cls, options)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Optional, Union
 
-from . import _paceline
+from . import _paceline, _progress
 from ._records import Records, RunsFailed
 from ._scenario import given, unpacked
 
@@ -24,6 +24,7 @@ def run(
     events: bool = False,
     real: bool = False,
     failures: Literal["raise", "keep"] = "raise",
+    progress: _progress.Progress = None,
 ) -> Records:
     """Runs every contestant of a scenario, each alone on the same path, as often as it says.
 
@@ -38,12 +39,21 @@ def run(
 
     In the simulator scenario and seed determine everything in the result. Other threads of Python go on meanwhile; Ctrl-C stops it.
 
+    ``progress`` is called with the runs that are over and how many there are, whenever one ends and every second. Without it a line on
+    standard error says how far it is, where that is a terminal or a notebook; True writes it anywhere, False never.
+
     Raises :class:`ScenarioError` before anything is run where scenario or options are wrong, and :class:`RunsFailed` after
     all runs where some failed; ``failures="keep"`` leaves those in ``Records.failures`` instead.
     """
     what, folder = unpacked(scenario)
     options = given(contestants, runs, seed, seconds, set)
-    records = Records(_paceline.run(what, folder, options, threads, series, events, real))
+    line = _progress.line(progress)
+    try:
+        tell = progress if callable(progress) else line
+        records = Records(_paceline.run(what, folder, options, threads, series, events, real, tell))
+    finally:
+        if line is not None:
+            line.end()
     if records.failures and failures == "raise":
         cause = next((failed.exception for failed in records.failures if failed.exception), None)
         raise RunsFailed(records) from cause

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
+import contextlib
+import hashlib
 import importlib
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
+import pathlib
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Union
+from typing import Any, Optional, Union
 
-from . import _paceline
+from . import _paceline, _progress, _travel
 
 #: Most points that a worker gets at once (our choice: of short runs so many that handing them out costs little), how many such turns
 #: there are at least for each worker, and after how many seconds it reports at the latest, what is left going out again (our choice: a
 #: kill costs little, and the workers end together).
 BATCH, TURNS, REPORT_S = 64, 8, 0.25
+#: Batches that are out for each worker (our choice: one at work, and the next ones at hand while the first one's results travel).
+AHEAD = 3
+#: Sweeps that a process keeps at hand (our choice: clients that share a cluster, each with one).
+HELD = 4
 
-Point = tuple[int, str]
 Result = tuple[int, Optional[str], Optional[str]]
 
 
@@ -41,20 +50,67 @@ class Swept:
     """What a sweep left."""
 
     folder: str
-    """Parquet in partitions, ``contestant=.../part-NNN.parquet``."""
-    chunks: list[str]
+    """Parquet in partitions, ``contestant=.../part-NNN.parquet``; ``_cells.csv`` has the medians."""
+    chunks: list[pathlib.Path]
     runs: int
     failures: list[FailedPoint]
 
 
-def run_points(points: list[Point]) -> list[Result]:
-    """Runs points in this process: the first, and those after it until it is time to report."""
+@dataclass(frozen=True)
+class Shared:
+    """What all points of a sweep share: a process gets it once."""
+
+    text: bytes
+    """The sweep, with its scenario and traces."""
+    controllers: Optional[bytes]
+    """Controllers in Python."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A sweep that this process can run points of."""
+
+    sweep: _paceline.Sweep
+    key: str
+    controllers: Optional[bytes]
+    """To be registered; None where there are none, or where they are those of this process."""
+
+    def at_work(self) -> contextlib.AbstractContextManager[None]:
+        if self.controllers is None:
+            return contextlib.nullcontext()
+        return _travel.TURNS.taken(self.key, self.controllers)
+
+
+_held: collections.OrderedDict[str, Held] = collections.OrderedDict()
+_holding = threading.Lock()
+
+
+def _hold(held: Held) -> Held:
+    with _holding:
+        _held[held.key] = held
+        _held.move_to_end(held.key)
+        while len(_held) > HELD:
+            _held.popitem(last=False)
+    return held
+
+
+def run_points(key: str, points: list[int], shared: Optional[Shared] = None) -> Optional[list[Result]]:
+    """Runs points of a sweep in this process: the first, and those after it until it is time to report. None where this process
+    has not got what they share."""
+    with _holding:
+        held = _held.get(key)
+    if held is None:
+        if shared is None:
+            return None
+        sweep = _paceline.Sweep.from_json(zlib.decompress(shared.text).decode())
+        held = _hold(Held(sweep, key, shared.controllers))
     results: list[Result] = []
     end = time.monotonic() + REPORT_S
-    for index, point in points:
-        results.append((index, *_paceline.run_point(point)))
-        if time.monotonic() > end:
-            break
+    with held.at_work():
+        for index in points:
+            results.append((index, *held.sweep.run(index)))
+            if time.monotonic() > end:
+                break
     return results
 
 
@@ -78,37 +134,70 @@ def sweep(
     *,
     workers: Optional[int] = None,
     executor: Any = None,
-    progress: Optional[Callable[[int, int], None]] = None,
+    retry: bool = False,
+    part: Optional[str] = None,
+    progress: _progress.Progress = None,
 ) -> Swept:
     """Runs a scenario over a grid of values, and keeps the results in ``folder``.
 
     ``grid`` is a file as ``paceline sweep`` takes it, or a dict with its keys: ``{"scenario": "dumbbell.toml", "grid": {"down.rate":
     ["5 Mbit/s", "50 Mbit/s"]}, "contestants": [...], "runs": 5}``. Runs go to ``workers`` processes, or to ``executor``: a Dask client,
     or anything with the ``submit`` of ``concurrent.futures``. What is in the folder is not run again, after whatever ended a
-    sweep before; the bytes of its files do not depend on who ran what when. ``progress`` is called with the runs made and those
-    known to be due.
+    sweep before; the bytes of its files do not depend on who ran what when. A folder is of one build of paceline and of one
+    state of each controller in Python: another one is refused. ``retry`` runs again what failed.
+
+    Controllers in Python travel to the workers with all that they use of files that are not installed; it needs cloudpickle. What
+    cannot be sent is refused before anything runs.
+
+    ``part`` (``"3/10"``) runs the third of ten shares, beside the others in the same folder, as a job of an array; the same call
+    without it puts together what all parts left, and runs what is missing.
+
+    ``progress`` is called with the runs made and those known to be due. Without it a line on standard error says how far it is, where
+    that is a terminal or a notebook; True writes it anywhere, False never.
+
+    Raises :class:`ScenarioError` where the grid, the scenario or a contestant is wrong, and :class:`OSError` where the folder is of
+    another sweep, another build or another controller, or another process works in it.
     """
     source = dict(grid) if isinstance(grid, Mapping) else os.fspath(grid)
     compiled = _paceline.Sweep(source, os.getcwd())
-    kept = _paceline.Folder(os.fspath(folder), compiled)
+    names = compiled.controllers()
+    compiled = compiled.with_digests(_travel.digests(names))
+    # Threads of this process know its controllers.
+    travels = not isinstance(executor, concurrent.futures.ThreadPoolExecutor)
+    text = zlib.compress(compiled.to_json().encode(), 1)
+    shared = Shared(text, _travel.packed(names) if travels else None)
+    key = hashlib.sha256(text + (shared.controllers or b"")).hexdigest()
+    kept = _paceline.Folder(os.fspath(folder), compiled, part)
+    if retry:
+        kept.retry()
     own = None
     if executor is None:
         # Not by fork: the threads of whoever calls do not come along.
         context = multiprocessing.get_context("spawn")
         executor = own = concurrent.futures.ProcessPoolExecutor(workers, context, _end_with_the_sweep)
+    line = _progress.line(progress)
+    tell = progress if callable(progress) else line
+    _hold(Held(compiled, key, None))
     try:
         while missing := kept.missing():
-            points = list(zip(missing, compiled.points(missing)))
             due = kept.made() + len(missing)
-            for results in _completed(executor, points, _workers(executor)):
+            if tell is not None:
+                tell(kept.made(), due)
+            for results in _completed(executor, missing, key, shared):
                 kept.put(results)
-                if progress is not None:
-                    progress(kept.made(), due)
+                if tell is not None:
+                    tell(kept.made(), due)
     except concurrent.futures.BrokenExecutor as error:
         raise RuntimeError("a worker died; what was run is kept, run the sweep again to go on") from error
     finally:
+        with _holding:
+            _held.pop(key, None)
         if own is not None:
             own.shutdown(cancel_futures=True)
+        if line is not None:
+            line.end()
+    if part is None:
+        kept.write_cells()
     failures = [FailedPoint(*failed) for failed in kept.failures()]
     return Swept(os.fspath(folder), kept.chunks(), kept.made(), failures)
 
@@ -125,39 +214,63 @@ def _is_dask(executor: Any) -> bool:
     return type(executor).__module__.partition(".")[0] == "distributed"
 
 
-def _batches(points: list[Point], size: int) -> list[list[Point]]:
-    return [points[start : start + size] for start in range(0, len(points), size)]
+class _Batches:
+    """Batches that go out to an executor: no more at a time than keep its workers busy."""
 
+    def __init__(self, executor: Any, points: list[int], key: str, shared: Shared) -> None:
+        self._executor, self._key, self._shared = executor, key, shared
+        self._workers, self._asked = _workers(executor), time.monotonic()
+        self._size = min(BATCH, -(-len(points) // (self._workers * TURNS)))
+        self._points = iter(points)
+        self._again: list[tuple[list[int], tuple[Shared, ...]]] = []
+        self._out: dict[Any, list[int]] = {}
+        # Not pure: Dask would keep results by their arguments.
+        self._options = {"pure": False} if _is_dask(executor) else {}
 
-def _completed(executor: Any, points: list[Point], workers: int) -> Iterator[list[Result]]:
-    """Results as they come."""
-    first = _batches(points, min(BATCH, -(-len(points) // (workers * TURNS))))
-    dask = _is_dask(executor)
-    # Not pure: Dask would keep results by their arguments.
-    options = {"pure": False} if dask else {}
-    sent: dict[Any, list[Point]] = {}
-
-    def send(batches: list[list[Point]]) -> list[Any]:
-        futures = [executor.submit(run_points, batch, **options) for batch in batches]
-        sent.update(zip(futures, batches))
+    def send(self) -> list[Any]:
+        """What can go out now."""
+        if _is_dask(self._executor) and time.monotonic() > self._asked + 1:
+            # A cluster grows and shrinks.
+            self._workers, self._asked = _workers(self._executor), time.monotonic()
+        futures = []
+        while len(self._out) < AHEAD * self._workers:
+            fresh: tuple[list[int], tuple[Shared, ...]] = ([], ())
+            batch, shared = self._again.pop() if self._again else fresh
+            batch = batch or list(itertools.islice(self._points, self._size))
+            if not batch:
+                break
+            future = self._executor.submit(run_points, self._key, batch, *shared, **self._options)
+            self._out[future] = batch
+            futures.append(future)
         return futures
 
-    def left(future: Any, results: list[Result]) -> list[Any]:
-        """Sends what there was no time for again, in batches that take about as long as this one."""
-        rest = sent.pop(future)[len(results) :]
-        return send(_batches(rest, len(results)))
+    def back(self, future: Any, results: Optional[list[Result]]) -> list[Result]:
+        """One came back. What there was no time for goes out again, in batches that take about as long as this one; to a worker
+        that has not got what all share that is sent."""
+        batch = self._out.pop(future)
+        if results is None:
+            self._again.append((batch, (self._shared,)))
+            return []
+        rest, size = batch[len(results) :], len(results)
+        self._again += [(rest[start : start + size], ()) for start in range(0, len(rest), size)]
+        return results
 
-    if dask:
+
+def _completed(executor: Any, points: list[int], key: str, shared: Shared) -> Iterator[list[Result]]:
+    """Results as they come."""
+    batches = _Batches(executor, points, key, shared)
+    if _is_dask(executor):
         # Results come with their futures, and so at once: what a worker still has is lost with it.
-        completed = importlib.import_module("distributed").as_completed(send(first), with_results=True)
+        completed = importlib.import_module("distributed").as_completed(batches.send(), with_results=True)
         for future, results in completed:
-            completed.update(left(future, results))
+            results = batches.back(future, results)
+            completed.update(batches.send())
             yield results
         return
-    pending = set(send(first))
+    pending = set(batches.send())
     while pending:
         done, pending = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
         for future in done:
-            results = future.result()
-            pending.update(left(future, results))
+            results = batches.back(future, future.result())
+            pending.update(batches.send())
             yield results

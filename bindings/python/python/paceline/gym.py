@@ -25,7 +25,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from . import _paceline
+from . import _paceline, _travel
 from ._scenario import given, unpacked
 
 __all__ = ["CongestionControl", "CongestionControlVector", "FIGURES", "OBSERVATION", "register_policy"]
@@ -186,10 +186,15 @@ def register_policy(
     ``policy`` takes an observation and answers an action; ``step`` and ``action`` are those that it was trained with.
     """
 
+    _register_policy(name, policy, {"step": step, "action": action})
+
+
+def _register_policy(name: str, policy: Callable[[Floats], Any], options: dict[str, Any]) -> None:
     def call(seen: list[float]) -> float:
         return float(np.ravel(policy(np.array(seen, np.float32)))[0])
 
-    _paceline.register_policy(name, call, step, action)
+    _paceline.register_policy(name, call, options["step"], options["action"])
+    _travel.KNOWN[name] = _travel.Registered(_register_policy, policy, options)
 
 
 gymnasium.register(

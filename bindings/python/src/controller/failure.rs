@@ -189,6 +189,15 @@ pub(crate) fn take() -> Option<Fault> {
     HERE.with_borrow_mut(|here| if let Here::Simulated(fault) = here { fault.take() } else { None })
 }
 
+/// Runs a world of the simulator on this thread, and gives the first fault of a controller in it beside what it gave.
+pub(crate) fn watched<T>(run: impl FnOnce() -> T) -> (T, Option<Fault>) {
+    clear();
+    let ended = run();
+    let fault = take();
+    HERE.set(Here::Elsewhere);
+    (ended, fault)
+}
+
 /// A controller of this thread is wrong.
 pub(crate) fn put(fault: Fault) {
     HERE.with_borrow_mut(|here| match here {

@@ -149,6 +149,9 @@ struct Policy {
     acting: Acting,
 }
 
+/// What was registered, by name: the newest policy counts, as the newest class does.
+static POLICIES: Mutex<BTreeMap<String, Arc<Policy>>> = Mutex::new(BTreeMap::new());
+
 /// The controller.
 struct Agent {
     state: Shared,
@@ -235,13 +238,25 @@ impl Controller for Agent {
 pub(crate) fn register_policy(name: String, policy: Py<PyAny>, step: &Bound<'_, PyAny>, action: &str) -> PyResult<()> {
     let acting = Acting::of(step, action)?;
     let policy = Arc::new(Policy { name: name.clone(), call: policy, acting });
-    let make = move |_: &paceline_cc::entry::Params, env: &Env| -> Box<dyn Controller> {
-        let mut state = State::new(env.mss);
-        state.next(Time::ZERO, acting);
-        Box::new(Agent { state: Arc::new(Mutex::new(state)), policy: Some(policy.clone()) })
-    };
-    let summary = "a policy in Python".to_owned();
-    register(Definition { summary, source: "docs/guide/python.md".to_owned(), ..Definition::new(name, make) })
-        .map(|_| ())
-        .map_err(|error| PyValueError::new_err(error.to_string()))
+    let mut policies = POLICIES.lock().unwrap_or_else(PoisonError::into_inner);
+    if !policies.contains_key(&name) {
+        let key = name.clone();
+        let make = move |_: &paceline_cc::entry::Params, env: &Env| -> Box<dyn Controller> {
+            let policy = POLICIES.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+            let mut state = State::new(env.mss);
+            if let Some(policy) = &policy {
+                state.next(Time::ZERO, policy.acting);
+            }
+            Box::new(Agent { state: Arc::new(Mutex::new(state)), policy })
+        };
+        let summary = "a policy in Python".to_owned();
+        register(Definition {
+            summary,
+            source: "docs/guide/python.md".to_owned(),
+            ..Definition::new(name.clone(), make)
+        })
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    }
+    policies.insert(name, policy);
+    Ok(())
 }
