@@ -136,11 +136,28 @@ static void high_numbers(void) {
     close(connection);
 }
 
+static atomic_int writer;
+
 static void *writes_once(void *unused) {
     unsigned char *bytes = malloc(total);
     fill(bytes, 0, total);
+    writer = syscall(SYS_gettid);
     report("all in one: %d", write(connection, bytes, total) == (ssize_t)total);
     return unused;
+}
+
+// Returns when the writer has waited for 20 looks on end (our choice: a lock holds it for less).
+static void until_it_waits(void) {
+    for (int waits = 0; waits < 20; usleep(1000)) {
+        char path[64], line[256] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", writer);
+        int file = open(path, O_RDONLY);
+        if (file < 0) continue;
+        if (read(file, line, sizeof line - 1) < 0) fail("read");
+        close(file);
+        const char *state = strrchr(line, ')');
+        waits = state && state[2] == 'S' ? waits + 1 : 0;
+    }
 }
 
 // The number is closed while another thread waits in write: the call has the connection until it returns.
@@ -148,7 +165,7 @@ static void close_while_writing(void) {
     pthread_t thread;
     connection = take();
     pthread_create(&thread, NULL, writes_once, NULL);
-    usleep(300000);
+    until_it_waits();
     answered("close", close(connection));
     go();
     pthread_join(thread, NULL);
