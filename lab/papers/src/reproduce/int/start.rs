@@ -32,6 +32,14 @@ fn rounds(run: &Run) -> f64 {
     at as f64 * STEP.as_secs_f64() / ROUND
 }
 
+/// By how much the window differs after the part that is shown: its largest over its smallest.
+fn swing(run: &Run) -> f64 {
+    let window = run.series.flows.first().map_or(&[][..], |flow| &flow.window_packets);
+    let late = window.get((SHOWN / STEP.as_secs_f64()) as usize..).unwrap_or_default();
+    let (low, high) = late.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), at| (low.min(*at), high.max(*at)));
+    if low > 0.0 && high > 0.0 { high / low } else { f64::INFINITY }
+}
+
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let setup = |(name, _): &(&str, &str)| Setup::new(&CHAIN, name).set(LOSS, "0").sampled(STEP);
     let setups: Vec<Setup> = NAMES.iter().map(setup).collect();
@@ -39,6 +47,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let times: Vec<f64> = results.iter().map(|runs| over(runs, rounds).median).collect();
     let again: Vec<f64> = results.iter().map(|runs| over(runs, |run| run.retransmits).median).collect();
     let dropped = over(&results[1], |run| run.dropped);
+    let swings = over(&results[1], swing);
     let claim = |text: &str, who: usize, paper: &str, ours: String, holds: bool| {
         let cell = Cell { setup: "no loss".to_owned(), ours: ours.clone(), holds, command: setups[who].command() };
         Claim::new(text, NAMES[who].0, paper).got(ours, vec![cell])
@@ -58,6 +67,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             "it maintains the same window throughout the transfer",
             format!("{} drops", stated(&dropped)),
             dropped.median == 0.0,
+        ),
+        claim(
+            "with increment 1 the window stays the same from the first second on, within 5 % (tolerance ours)",
+            1,
+            "it maintains the same window throughout the transfer",
+            format!("largest over smallest {}", stated(&swings)),
+            swings.median <= 1.05,
         ),
     ];
     for who in [1, 2, 3] {
