@@ -284,6 +284,28 @@ mod tests {
     }
 
     #[test]
+    fn a_start_up_that_answers_no_marks_measures_alpha_from_its_first_packet_on() {
+        let env = Env::default();
+        let starting = Window { cwnd: 10.0, ssthresh: f64::INFINITY };
+        let growths = [false, true].map(|measured| {
+            let settings = Settings { alpha: 0.0, transition: 3, measured, ..Settings::default() };
+            let mut prague = Prague::new(&env, settings);
+            // Shares of 0, 1/2 and 0: their mean.
+            for (millis, marked) in [(0, 0), (25, 0), (50, 5), (75, 0)] {
+                let ack = Ack { ce_bytes: u64::from(marked) * MSS, ce_packets: marked, ..ack(at(millis), ms(10), 10) };
+                prague.observe(&ack, &starting);
+            }
+            if measured {
+                assert!((prague.alpha.share() - 1.0 / 6.0).abs() < 1e-12, "{}", prague.alpha.share());
+            }
+            prague.growth()
+        });
+        // The round trips of the start-up count.
+        assert_eq!(growths[0], 1.0);
+        assert!((growths[1] - 0.16).abs() < 1e-12, "{growths:?}");
+    }
+
+    #[test]
     fn one_reduction_in_an_rtt_or_the_target() {
         for (rtt, early, due) in [(10, 24, 25), (40, 39, 40)] {
             let mut flow = flow(Settings { gain: 0.0, ..Settings::default() });

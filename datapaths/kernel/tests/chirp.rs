@@ -272,6 +272,29 @@ fn an_application_that_writes_little_is_not_stalled() {
     assert!(times[times.len() / 2] < Duration::from_millis(200), "{times:?}");
 }
 
+/// Linux alone would begin with ten packets again.
+#[test]
+fn a_silence_leaves_the_window_standing() {
+    let Some(_held) = load("a_silence_leaves_the_window_standing", CHIRP) else { return };
+    let bench = Bench::new(CHIRP, None);
+    let mut windows = (0, 0);
+    transfer(&bench, CHIRP, drain, |stream| {
+        write_until_over(&bench, stream, |_, info| info.threshold < ENDLESS && info.window > 25);
+        let begun = Instant::now();
+        while bench.info().in_flight > 0 {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", bench.info());
+            thread::sleep(Duration::from_millis(10));
+        }
+        let before = bench.info().window;
+        thread::sleep(Duration::from_secs(2));
+        stream.write_all(&[0; 1 << 15]).unwrap();
+        windows = (before, bench.info().window);
+    });
+    let (before, after) = windows;
+    assert!(before > 14, "{before} packets: nothing to keep");
+    assert!(after >= before * 3 / 4, "{after} packets of {before}");
+}
+
 #[test]
 fn a_slow_reader_does_not_stall_it() {
     let Some(_held) = load("a_slow_reader_does_not_stall_it", CHIRP) else { return };

@@ -512,3 +512,6 @@ impl StartUp for Adaptive {
         report("chirp_scatter", self.scatter);
     }
 }
+
+#[cfg(test)]
+mod tests;
