@@ -31,6 +31,9 @@ fn a_question_is_answered_in_a_sentence() {
     assert!(text.contains("With eight times the round trip the flow got "), "{text}");
     let page = fs::read_to_string(lab.path("page/evaluation.html")).unwrap();
     assert_eq!((page.matches("<h2").count(), page.matches("<svg").count()), (1, 1));
+    for said in [&text, &page] {
+        assert!(said.contains("misbehaving receivers, routers and attackers (7.6)"), "{said}");
+    }
 }
 
 #[test]

@@ -161,7 +161,15 @@ pub fn text(answered: &[Answered]) -> String {
             let _ = writeln!(text, "  failed: {failure}");
         }
     }
+    let _ = writeln!(text, "{}", not_asked());
     text
+}
+
+/// The clauses of RFC 9743 that no question asks, as one paragraph.
+pub fn not_asked() -> String {
+    let clauses: Vec<String> =
+        questions::NOT_ASKED.iter().map(|(clause, about)| format!("{about} ({clause})")).collect();
+    format!("Not asked, of RFC 9743's sections: {}.", clauses.join("; "))
 }
 
 /// Traces by the names under which scenarios know them.

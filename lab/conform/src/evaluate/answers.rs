@@ -3,7 +3,7 @@
 use paceline_lab::record::{FlowRecord, Run};
 
 use super::cells::{Cells, others, own, share};
-use super::questions::{BUFFERS, DISORDERS, LOSSES, RIVALS};
+use super::questions::{BUFFERS, CONVERGENCE_SECONDS, DISORDERS, LOSSES, MEDIUM, RIVALS};
 use super::{Chart, Effort, Line};
 use crate::page::figure;
 use crate::trajectory::median;
@@ -52,6 +52,12 @@ fn short(value: f64) -> String {
         a if a >= 1.0 => figure((value * 10.0).round() / 10.0),
         _ => figure((value * 100.0).round() / 100.0),
     }
+}
+
+/// `98, 97, ?`: every value in order.
+fn each(points: &Points) -> String {
+    let said = |(_, value): &(f64, Option<f64>)| value.map_or_else(|| "?".to_owned(), short);
+    points.iter().map(said).collect::<Vec<_>>().join(", ")
 }
 
 fn used(run: &Run) -> Option<f64> {
@@ -142,7 +148,7 @@ const MORE_POINTS: f64 = 1.0;
 
 /// Harm: what a flow loses beside another, as a share of what it has alone (more is better: throughput), or of what it has beside it
 /// (less is better: delay). Ware et al., HotNets 2019, section 4.
-pub(super) fn harm(name: &str, cells: &Cells, _: Effort) -> Answer {
+fn harms(name: &str, cells: &Cells, x: &'static str, at: &[f64], what: &str) -> Answer {
     // Alone the CUBIC flow is the contestant.
     let victims = |run: &Run| -> Vec<FlowRecord> {
         let beside: Vec<FlowRecord> = others(run).cloned().collect();
@@ -152,63 +158,100 @@ pub(super) fn harm(name: &str, cells: &Cells, _: Effort) -> Answer {
     let delay =
         |run: &Run| victims(run).iter().filter_map(|flow| flow.delay_ms).map(|delay| delay.p95).reduce(f64::max);
     let throughput = |key: &str| -> Points {
-        let of = |buffer: f64| {
-            let (alone, beside) = (cells.at("alone", buffer, mbps)?, cells.at(key, buffer, mbps)?);
+        let of = |x: f64| {
+            let (alone, beside) = (cells.at("alone", x, mbps)?, cells.at(key, x, mbps)?);
             (alone > 0.0).then(|| 100.0 * (alone - beside).max(0.0) / alone)
         };
-        BUFFERS.iter().map(|buffer| (*buffer, of(*buffer))).collect()
+        at.iter().map(|x| (*x, of(*x))).collect()
     };
     let waiting = |key: &str| -> Points {
-        let of = |buffer: f64| {
-            let (alone, beside) = (cells.at("alone", buffer, delay)?, cells.at(key, buffer, delay)?);
+        let of = |x: f64| {
+            let (alone, beside) = (cells.at("alone", x, delay)?, cells.at(key, x, delay)?);
             (beside > 0.0).then(|| 100.0 * (beside - alone).max(0.0) / beside)
         };
-        BUFFERS.iter().map(|buffer| (*buffer, of(*buffer))).collect()
+        at.iter().map(|x| (*x, of(*x))).collect()
     };
     let by = |of: &dyn Fn(&str) -> Points| vec![(name.to_owned(), of("itself")), ("cubic@tcp".to_owned(), of("cubic"))];
     let (rates, delays) = (by(&throughput), by(&waiting));
     let pairs: Vec<(f64, f64)> = rates[0].1.iter().zip(&rates[1].1).filter_map(|(a, b)| Some((a.1?, b.1?))).collect();
     let more = pairs.iter().filter(|(own, cubic)| *own > cubic * MORE_BY + MORE_POINTS).count();
     let answer = format!(
-        "It took {} of a CUBIC flow's throughput, where CUBIC itself takes {}; with {more} of {} buffers it did more harm than CUBIC does.",
+        "It took {} of a CUBIC flow's throughput, where CUBIC itself takes {}; with {more} of {} {what} it did more harm than CUBIC does.",
         range(&values(&rates[0].1), " %"),
         range(&values(&rates[1].1), " %"),
         pairs.len()
     );
     let charts = vec![
-        log(chart("buffer, BDP", "harm to throughput, %", Some(100.0), rates)),
-        log(chart("buffer, BDP", "harm to delay p95, %", Some(100.0), delays)),
+        log(chart(x, "harm to throughput, %", Some(100.0), rates)),
+        log(chart(x, "harm to delay p95, %", Some(100.0), delays)),
     ];
     (answer, charts)
 }
 
-/// Seconds from the second flow's start until it has 40 to 60 % of what both get, in the mean of 2 s, for the first time.
+pub(super) fn harm(name: &str, cells: &Cells, _: Effort) -> Answer {
+    harms(name, cells, "buffer, BDP", &BUFFERS, "buffers")
+}
+
+pub(super) fn harm_by_loss(name: &str, cells: &Cells, _: Effort) -> Answer {
+    harms(name, cells, "lost at random, %", &MEDIUM.map(|share| share * 100.0), "shares of losses")
+}
+
+/// A share holds when so many seconds in a row each half second has 40 to 60 % (our choice: a cycle of BBR is a third of a second
+/// here, and a sawtooth of CUBIC's takes longer than both).
+const HOLDS_FOR: f64 = 2.0;
+const PART: f64 = 0.5;
+/// A time that stands for never: longer than any run, and a number that a median can take.
+const NEVER: f64 = 1e9;
+
+/// When two rates that are `step` seconds apart begin to be shared so that it holds: seconds after `begins`, at the end of the
+/// first half second that is.
+fn settles(one: &[f64], other: &[f64], step: f64, begins: f64) -> Option<f64> {
+    let wide = (PART / step).ceil() as usize;
+    let parts = (HOLDS_FOR / PART).ceil() as usize;
+    let shared = |at: usize| {
+        let sum = |rates: &[f64]| rates[at..at + wide].iter().sum::<f64>();
+        let (one, other) = (sum(one), sum(other));
+        (0.4..=0.6).contains(&(other / (one + other).max(1e-9)))
+    };
+    let last = one.len().min(other.len()).checked_sub(parts * wide)?;
+    let at = ((begins / step) as usize..=last).find(|at| (0..parts).all(|part| shared(at + part * wide)))?;
+    Some(((at + wide) as f64 * step - begins).max(0.0))
+}
+
 fn converges(run: &Run) -> Option<f64> {
     let series = run.series.as_ref()?;
     let [first, second] = &series.flows[..] else { return None };
-    let step = series.step.as_secs_f64();
     let begins = run.record.flows.get(1)?.start_s;
-    let wide = (2.0 / step).ceil() as usize;
-    let from = (begins / step) as usize;
-    let all = first.throughput_mbps.len().min(second.throughput_mbps.len());
-    (from..all.saturating_sub(wide)).find_map(|at| {
-        let mean = |rates: &[f64]| rates[at..at + wide].iter().sum::<f64>();
-        let (one, two) = (mean(&first.throughput_mbps), mean(&second.throughput_mbps));
-        let share = two / (one + two).max(1e-9);
-        (0.4..=0.6).contains(&share).then_some(((at as f64) * step - begins).max(0.0))
-    })
+    let time = settles(&first.throughput_mbps, &second.throughput_mbps, series.step.as_secs_f64(), begins);
+    Some(time.unwrap_or(NEVER))
+}
+
+/// `after 0.8 s`; where the buffers differ in whether it ever holds, which.
+fn when(points: &[(f64, Option<f64>)]) -> String {
+    let (held, never): (Vec<_>, Vec<_>) = points.iter().partition(|(_, time)| time.is_some());
+    let within = format!("never within {CONVERGENCE_SECONDS} s");
+    let of = |points: &[(f64, Option<f64>)]| points.iter().map(|(x, _)| figure(*x)).collect::<Vec<_>>().join(" and ");
+    match (held.is_empty(), never.is_empty()) {
+        (true, _) => within,
+        (_, true) => format!("after {}", range(&values(&held), " s")),
+        _ => {
+            format!("after {} with {} BDP and {within} with {} BDP", range(&values(&held), " s"), of(&held), of(&never))
+        }
+    }
 }
 
 pub(super) fn convergence(name: &str, cells: &Cells, _: Effort) -> Answer {
-    let keys = ["itself", "cubic", "bbr"];
-    let times = lines(cells, name, &keys, converges);
-    let said = |line: usize| match values(&times[line].1) {
-        all if all.is_empty() => "never within a minute".to_owned(),
-        all => format!("after {}", range(&all, " s")),
-    };
-    let answer =
-        format!("The second flow had 40 to 60 % for 2 s {}; with CUBIC {}, with BBR {}.", said(0), said(1), said(2));
-    (answer, vec![chart("buffer, BDP", "time to a share, s", None, times)])
+    let mut times = lines(cells, name, &["itself", "cubic", "bbr"], converges);
+    for time in times.iter_mut().flat_map(|(_, points)| points.iter_mut().map(|(_, time)| time)) {
+        *time = time.filter(|time| *time < NEVER);
+    }
+    let answer = format!(
+        "The second flow came to 40 to 60 %, and kept that for 2 s, {}; with CUBIC {}, with BBR {}.",
+        when(&times[0].1),
+        when(&times[1].1),
+        when(&times[2].1)
+    );
+    (answer, vec![chart("buffer, BDP", "time until the share holds, s", None, times)])
 }
 
 pub(super) fn l4s(name: &str, cells: &Cells, _: Effort) -> Answer {
@@ -232,6 +275,47 @@ pub(super) fn l4s(name: &str, cells: &Cells, _: Effort) -> Answer {
     );
     let x = "1: DualPI2 alone; 2: beside CUBIC; 3: step marking";
     (answer, vec![chart(x, "its rate, Mbit/s", Some(100.0), get), chart(x, "its queue p95, ms", None, queue)])
+}
+
+pub(super) fn aqm(name: &str, cells: &Cells, _: Effort) -> Answer {
+    let keys = ["itself", "cubic"];
+    let (uses, queues) = (lines(cells, name, &keys, used), lines(cells, name, &keys, waits));
+    let shares = vec![
+        (name.to_owned(), cells.line("itself beside", percent)),
+        ("cubic@tcp".to_owned(), cells.line("cubic beside", percent)),
+    ];
+    let answer = format!(
+        "Over CoDel, FQ-CoDel and PIE it used {} % alone with {} ms waiting (p95); beside CUBIC it got {} % of what both got.",
+        each(&uses[0].1),
+        each(&queues[0].1),
+        each(&shares[0].1)
+    );
+    let x = "1: CoDel; 2: FQ-CoDel; 3: PIE";
+    let charts = vec![
+        chart(x, "used, %", Some(100.0), uses),
+        chart(x, "queue p95, ms", None, queues),
+        chart(x, "share beside CUBIC, %", Some(100.0), shares),
+    ];
+    (answer, charts)
+}
+
+/// Use and waiting on three paths, beside those of CUBIC and BBR.
+fn on_paths(name: &str, cells: &Cells, x: &'static str, paths: &str) -> Answer {
+    let keys = ["itself", "cubic", "bbr"];
+    let (uses, queues) = (lines(cells, name, &keys, used), lines(cells, name, &keys, waits));
+    let said = |line: usize| format!("{} % with {} ms waiting (p95)", each(&uses[line].1), each(&queues[line].1));
+    let answer = format!("{paths} it used {}; CUBIC {}, BBR {}.", said(0), said(1), said(2));
+    (answer, vec![chart(x, "used, %", Some(100.0), uses), chart(x, "queue p95, ms", None, queues)])
+}
+
+pub(super) fn changes(name: &str, cells: &Cells, _: Effort) -> Answer {
+    let x = "1: rate; 2: delay; 3: outage";
+    on_paths(name, cells, x, "With another rate, another delay and an outage for a while")
+}
+
+pub(super) fn far(name: &str, cells: &Cells, _: Effort) -> Answer {
+    let x = "1: 250 ms; 2: 600 ms; 3: 600 ms, 0.1 % lost";
+    on_paths(name, cells, x, "With 250 ms, 600 ms, and 600 ms with losses")
 }
 
 pub(super) fn cellular(name: &str, cells: &Cells, _: Effort) -> Answer {
@@ -339,4 +423,48 @@ pub(super) fn many(name: &str, cells: &Cells, effort: Effort) -> Answer {
         log(chart("flows", "queue p95, ms", None, queues)),
     ];
     (answer, charts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shares of the second flow, a twentieth of a second each, over 50 Mbit/s, after 20 s alone.
+    fn settled(share: impl Fn(f64) -> f64) -> Option<f64> {
+        let share = |at: usize| if at < 400 { 0.0 } else { share((at - 400) as f64 * 0.05) };
+        let two: Vec<f64> = (0..1_000).map(|at| 50.0 * share(at)).collect();
+        let one: Vec<f64> = two.iter().map(|two| 50.0 - two).collect();
+        settles(&one, &two, 0.05, 20.0)
+    }
+
+    #[test]
+    fn a_share_holds_from_when_it_has_come() {
+        // 10 % after 0.1 s, 36 % after 0.4 s, 48 % after 0.55 s, and so on.
+        let time = settled(|at| (0.9 * at).min(0.48)).unwrap();
+        assert!((0.6..=0.9).contains(&time), "{time}");
+        assert_eq!(settled(|_| 0.5), Some(0.5));
+        // For a second or so at half, and then a swing that goes too far: it holds from the second time on.
+        let time = settled(|at| {
+            if at < 1.5 {
+                0.5
+            } else if at < 4.0 {
+                0.8
+            } else {
+                0.5
+            }
+        })
+        .unwrap();
+        assert!((4.0..=4.6).contains(&time), "{time}");
+        assert_eq!(settled(|_| 0.3), None);
+        assert_eq!(settled(|at| if at < 28.5 { 0.2 } else { 0.5 }), None);
+        assert_eq!(settles(&[], &[], 0.05, 20.0), None);
+    }
+
+    #[test]
+    fn what_never_holds_is_in_the_sentence() {
+        let within = format!("never within {CONVERGENCE_SECONDS} s");
+        assert_eq!(when(&[(1.0, Some(0.75)), (2.0, Some(3.0))]), "after 0.75 to 3 s");
+        assert_eq!(when(&[(1.0, Some(8.3)), (2.0, None)]), format!("after 8.3 s with 1 BDP and {within} with 2 BDP"));
+        assert_eq!(when(&[(1.0, None), (2.0, None)]), within);
+    }
 }

@@ -42,6 +42,7 @@ pub fn page(name: &str, answered: &[Answered], effort: &str, command: &str) -> R
         effort => effort,
         command => command,
         sections => Serde(sections),
+        not_asked => super::not_asked(),
     })?)
 }
 

@@ -15,6 +15,21 @@ pub(super) struct Question {
     pub(super) answer: fn(&str, &Cells, Effort) -> (String, Vec<Chart>),
 }
 
+/// What RFC 9743 wants and no question here asks: clause, and what it is about.
+pub(super) const NOT_ASKED: [(&str, &str); 11] = [
+    ("3, 4, 5.3", "experience, scope, deployment, deviations from the principles: matters of words"),
+    ("5.1.1", "congestion collapse: what is sent while nearly everything is lost"),
+    ("5.2.2", "real-time traffic beside it"),
+    ("6.2", "tunnels that hide marks"),
+    ("7.2", "circuit breakers"),
+    ("7.4", "constrained nodes"),
+    ("7.6", "misbehaving receivers, routers and attackers"),
+    ("7.8", "sudden crowds of other flows"),
+    ("7.10", "several paths at once"),
+    ("7.11", "data centres"),
+    ("8", "security and privacy"),
+];
+
 /// Those it must live with.
 pub(super) const RIVALS: [&str; 3] = ["reno", "cubic", "bbr"];
 /// Buffers in BDP.
@@ -22,13 +37,27 @@ pub(super) const BUFFERS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Shares of random losses.
 pub(super) const LOSSES: [f64; 5] = [0.0001, 0.001, 0.01, 0.03, 0.05];
 /// Shares of packets that others overtake.
-pub(super) const DISORDERS: [f64; 4] = [0.001, 0.01, 0.05, 0.2];
+pub(super) const DISORDERS: [f64; 5] = [0.001, 0.01, 0.05, 0.2, 0.5];
 /// Flows of itself at once.
 const ITSELF: [u32; 4] = [2, 4, 8, 16];
 /// Round trips of the second flow over those of the first.
 const TIMES: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
-/// The most that a run of many flows has.
-const MANY: [u32; 4] = [1, 10, 100, 1000];
+/// Shares of losses of the medium beside which harm is measured.
+pub(super) const MEDIUM: [f64; 3] = [0.001, 0.01, 0.05];
+/// Seconds that the second flow of `convergence` has at least to come to its share and keep it.
+pub(super) const CONVERGENCE_SECONDS: u32 = 57;
+/// Queues with an AQM for everybody, each a number of the figure.
+pub(super) const QUEUES: [&str; 3] = ["codel", "fq_codel", "pie"];
+/// How a path changes after 20 and after 40 s of a minute, each a number of the figure: rate, delay, an outage.
+const CHANGES: [&str; 3] = [
+    "schedule = [[\"0s\", \"50 Mbit/s\"], [\"20s\", \"10 Mbit/s\"], [\"40s\", \"50 Mbit/s\"]]\ndelay = \"20ms\"\n",
+    "rate = \"50 Mbit/s\"\ndelay_schedule = [[\"0s\", \"20ms\"], [\"20s\", \"100ms\"], [\"40s\", \"20ms\"]]\n",
+    "rate = \"50 Mbit/s\"\ndelay = \"20ms\"\noutages = [[\"20s\", \"23s\"]]\n",
+];
+/// Satellites, each a number of the figure: round trip in ms and share of losses.
+const FAR: [(f64, f64); 3] = [(250.0, 0.0), (600.0, 0.0), (600.0, 0.001)];
+/// Flows of a run, at most.
+const MANY: [u32; 6] = [1, 10, 50, 100, 500, 1000];
 
 /// A link with a round trip and a queue; `more` stands under `[down]`.
 fn path(mbps: f64, rtt_ms: f64, queue: &str, more: &str) -> String {
@@ -140,6 +169,27 @@ pub(super) const ALL: &[Question] = &[
         answer: answers::harm,
     },
     Question {
+        id: "harm-loss",
+        asks: |name| {
+            format!("Does {name} harm a CUBIC flow more than another CUBIC flow would, where the medium loses packets?")
+        },
+        source: "RFC 9743 sections 5.2 and 6.4: harm, wireless paths",
+        setup: |_| "as harm, with a drop-tail of 1 BDP and 0.1 to 5 % random loss".to_owned(),
+        cells: |contestant, _| {
+            let victim = "\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"0ms..200ms\"\n";
+            let mut cells = Vec::new();
+            for loss in MEDIUM {
+                let path = || path(50.0, 40.0, "droptail:bdp=1", &format!("loss = {loss}\n"));
+                cells.push(Cell::new("alone", loss * 100.0, &named("cubic"), path()));
+                for (key, who) in beside(contestant, &["cubic"]) {
+                    cells.push(Cell::new(key, loss * 100.0, &who, path()).with(format!("{victim}{STARTS}")));
+                }
+            }
+            cells
+        },
+        answer: answers::harm_by_loss,
+    },
+    Question {
         id: "convergence",
         asks: |name| format!("How long does a second {name} flow take to get its share?"),
         source: "RFC 9743 section 5.1.4; RFC 5166: convergence times",
@@ -150,7 +200,7 @@ pub(super) const ALL: &[Question] = &[
                 [1.0, 2.0].map(|buffer| {
                     let path = path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
                     let cell = Cell::new(&key, buffer, &who, path).with(flows.clone());
-                    Cell { seconds: Some(75), series: true, ..cell }
+                    Cell { seconds: Some(16 + CONVERGENCE_SECONDS + 2), series: true, ..cell }
                 })
             };
             beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
@@ -160,7 +210,7 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "l4s",
         asks: |name| format!("What does {name} do at an L4S bottleneck?"),
-        source: "RFC 9743 section 7: active queue management; RFC 9330, RFC 9332",
+        source: "RFC 9743 section 7.1: active queue management; RFC 9330, RFC 9332",
         setup: |_| {
             "100 Mbit/s, 20 ms: DualPI2 alone (1) and beside CUBIC (2), marks from 1 ms of queue on (3)".to_owned()
         },
@@ -180,9 +230,71 @@ pub(super) const ALL: &[Question] = &[
         answer: answers::l4s,
     },
     Question {
+        id: "aqm",
+        asks: |name| format!("What does {name} do where a queue drops before it is full?"),
+        source: "RFC 9743 section 7.1: active queue management",
+        setup: |_| "50 Mbit/s, 40 ms: CoDel (1), FQ-CoDel (2), PIE (3), alone and beside a CUBIC flow".to_owned(),
+        cells: |contestant, _| {
+            let cubic = format!("{STARTS}\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"0ms..200ms\"\n");
+            let mut cells = Vec::new();
+            for (key, who) in beside(contestant, &["cubic"]) {
+                for (number, queue) in (1..).zip(QUEUES) {
+                    let path = || path(50.0, 40.0, queue, "");
+                    cells.push(Cell::new(&key, number.into(), &who, path()));
+                    cells.push(Cell::new(format!("{key} beside"), number.into(), &who, path()).with(cubic.clone()));
+                }
+            }
+            cells
+        },
+        answer: answers::aqm,
+    },
+    Question {
+        id: "changes",
+        asks: |name| format!("How much of a path that changes does {name} use?"),
+        source: "RFC 9743 sections 7.3, 7.8 and 7.9: varying delay, transients, sudden path changes",
+        setup: |_| {
+            "50 Mbit/s, 40 ms, drop-tail of 250 kB, for a minute: 10 Mbit/s from 20 to 40 s (1), 120 ms from 20 to 40 s (2), an outage from 20 to 23 s (3)".to_owned()
+        },
+        cells: |contestant, _| {
+            let cell = |(key, who): (String, Contestant)| {
+                [0, 1, 2].map(|index| {
+                    let path = format!(
+                        "[down]\n{}queue = \"droptail:bytes=250kB\"\n\n[up]\ndelay = \"20ms\"\n",
+                        CHANGES[index]
+                    );
+                    let cell = Cell::new(&key, index as f64 + 1.0, &who, path);
+                    Cell { seconds: Some(60), ..cell }
+                })
+            };
+            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+        },
+        answer: answers::changes,
+    },
+    Question {
+        id: "far",
+        asks: |name| format!("How much of a satellite's path does {name} use?"),
+        source: "RFC 9743 section 7.5: high delay",
+        setup: |_| {
+            "20 Mbit/s, drop-tail of 1 BDP, for a minute: 250 ms (1), 600 ms (2), 600 ms and 0.1 % random loss (3)"
+                .to_owned()
+        },
+        cells: |contestant, _| {
+            let cell = |(key, who): (String, Contestant)| {
+                [0, 1, 2].map(|index| {
+                    let (rtt, loss) = FAR[index];
+                    let path = path(20.0, rtt, "droptail:bdp=1", &format!("loss = {loss}\n"));
+                    let cell = Cell::new(&key, index as f64 + 1.0, &who, path);
+                    Cell { seconds: Some(60), ..cell }
+                })
+            };
+            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+        },
+        answer: answers::far,
+    },
+    Question {
         id: "cellular",
         asks: |name| format!("What does {name} do on cellular links?"),
-        source: "RFC 9743 section 6: wireless paths",
+        source: "RFC 9743 section 6.4: wireless paths",
         setup: |_| {
             "three synthetic traces (lte-like, lte-driving, 3g-like), 20 ms each way, drop-tail of 2 MB".to_owned()
         },
@@ -207,7 +319,7 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "loss",
         asks: |name| format!("How much of its path does {name} use when packets are lost at random?"),
-        source: "RFC 9743 section 6: wireless paths",
+        source: "RFC 9743 section 6.4: wireless paths",
         setup: |_| "50 Mbit/s, 40 ms, drop-tail of 1 BDP, 0.01 to 5 % random loss".to_owned(),
         cells: |contestant, _| {
             let cell = |(key, who): (String, Contestant)| {
@@ -222,8 +334,8 @@ pub(super) const ALL: &[Question] = &[
     Question {
         id: "reordering",
         asks: |name| format!("How much of its path does {name} use when packets overtake each other?"),
-        source: "RFC 9743 section 7: packet reordering",
-        setup: |_| "50 Mbit/s, 40 ms, drop-tail of 1 BDP; 0.1 to 20 % of the packets held back by 8 ms".to_owned(),
+        source: "RFC 9743 section 7.7: extreme packet reordering",
+        setup: |_| "50 Mbit/s, 40 ms, drop-tail of 1 BDP; 0.1 to 50 % of the packets held back by 8 ms".to_owned(),
         cells: |contestant, _| {
             let cell = |(key, who): (String, Contestant)| {
                 DISORDERS.map(|share| {
