@@ -153,7 +153,7 @@ impl Channel {
         ecn: Codepoint,
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), Beyond>,
     ) -> Result<(), Beyond> {
-        if self.closed || ecn != self.ecn || self.out.len() >= self.size * self.socket.most_segments() {
+        if self.is_full() || ecn != self.ecn {
             self.flush();
         }
         let from = self.out.len();
@@ -177,6 +177,11 @@ impl Channel {
         }
         self.closed = size < self.size || self.out.len() + self.size > MOST_BYTES;
         Ok(())
+    }
+
+    /// Whether the batch takes no further packet.
+    pub(super) fn is_full(&self) -> bool {
+        self.closed || self.out.len() >= self.size * self.socket.most_segments()
     }
 
     /// Sends what is in the batch. A datagram that the kernel does not take is lost, as one on the path.

@@ -6,7 +6,8 @@
 //! [`Timing::batch`] and sends what is due in as few calls as may be.
 //!
 //! An acknowledgement counts from when the kernel received it, so a late wake-up adds nothing to an RTT; time never goes
-//! backwards for the endpoint, so one that the kernel received before the endpoint's last instant counts from that.
+//! backwards for the endpoint, so one that the kernel received before the endpoint's last instant counts from that. A packet counts
+//! from the clock's reading before the call in which it leaves, so that an RTT is above 0.
 
 use std::io;
 use std::net::SocketAddr;
@@ -212,6 +213,10 @@ impl SendingEnd {
                 // The next one is not late because this one took time.
                 self.now = self.clock.now().max(self.now);
                 due = self.sender.next_timeout();
+            } else if self.channel.is_full() {
+                // Packets of one call leave together, those of the next one later.
+                self.channel.flush();
+                self.now = self.clock.now().max(self.now);
             }
         }
         self.channel.flush();
@@ -249,6 +254,7 @@ impl SendingEnd {
             *now = at.max(*now);
             match incoming {
                 Incoming::Ack(ack) => {
+                    *now = came(*now, ack.echo_sent_at, || clock.now());
                     *heard_at = *now;
                     if let Some(sample) = sender.on_ack(*now, &ack) {
                         rtt.record(sample);
@@ -424,10 +430,31 @@ fn heard(got: io::Result<usize>, patience: Nanos, peer: SocketAddr) -> Result<()
     }
 }
 
+/// When an acknowledgement came that the kernel received at `at`. No answer comes before its packet has left: then the wall clock was
+/// set, by which the kernel stamps, and the time now is nearer.
+fn came(at: Time, left: Time, now: impl FnOnce() -> Time) -> Time {
+    if at > left { at } else { now().max(at) }
+}
+
 /// The first multiple of `step` after `now`.
 fn after(now: Time, step: Nanos) -> Time {
     if step == Nanos::ZERO {
         return Time::NEVER;
     }
     Time::from_nanos((now.as_nanos() / step.as_nanos() + 1).saturating_mul(step.as_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_answer_comes_before_its_packet_has_left() {
+        let (early, left, late) = (Time::from_millis(7), Time::from_millis(9), Time::from_millis(10));
+        for (at, expected) in [(late, late), (left, late), (early, late)] {
+            assert_eq!(came(at, left, || late), expected, "{at:?}");
+        }
+        // A stamp of the peer's own making moves nothing but to now.
+        assert_eq!(came(early, Time::NEVER, || late), late);
+    }
 }
