@@ -7,6 +7,7 @@ pub mod input;
 pub mod journal;
 pub mod mdi;
 pub mod measure;
+mod named;
 pub mod numbers;
 pub mod qlog;
 pub mod race;

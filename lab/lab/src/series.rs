@@ -151,7 +151,7 @@ impl Row {
             ("time_s", Value::Number(Some(self.time_s))),
             ("flow", count(self.flow)),
             ("of", text(self.of)),
-            ("own", text(self.own.to_string())),
+            ("own", Value::Flag(Some(self.own))),
             ("throughput_mbps", Value::Number(self.throughput_mbps)),
             ("queue_ms", Value::Number(self.queue_ms)),
             ("queue_max_ms", Value::Number(self.queue_max_ms)),
@@ -218,6 +218,7 @@ pub fn read_parquet(file: std::fs::File) -> Result<impl Iterator<Item = Result<R
         let row = row.map_err(|error| wrong(number, &error))?;
         let fields = row.get_column_iter().map(|(name, field)| {
             let value: serde_json::Value = match field {
+                // A text in files that older builds wrote.
                 Field::Str(text) if name == "own" => (text != "false").into(),
                 Field::Str(text) => text.as_str().into(),
                 Field::Long(count) => (*count).into(),

@@ -22,7 +22,7 @@ pub struct Field {
 pub enum Shape {
     /// A text.
     Text,
-    /// True or false; a text in a column.
+    /// True or false.
     Flag,
     /// A whole number.
     Count,
@@ -252,6 +252,8 @@ const fn field(name: &'static str, unit: &'static str, shape: Shape, what: &'sta
 pub enum Value {
     /// A text.
     Text(Option<String>),
+    /// True or false.
+    Flag(Option<bool>),
     /// A whole number.
     Count(Option<u64>),
     /// Any number.
@@ -263,10 +265,25 @@ impl Value {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone().unwrap_or_default(),
+            Self::Flag(flag) => flag.map_or_else(String::new, |flag| flag.to_string()),
             Self::Count(count) => count.map_or_else(String::new, |count| count.to_string()),
             Self::Number(number) => number.map_or_else(String::new, |number| number.to_string()),
         }
     }
+}
+
+/// The row of a table: the contestant, by its name, then [`columns`].
+pub fn row(record: &Record) -> Vec<(String, Value)> {
+    with_contestant(Some(record.contestant()), columns(record))
+}
+
+/// Names and kinds of the columns of [`row`], for a table without rows.
+pub fn head() -> Vec<(String, Value)> {
+    with_contestant(None, columns_of(&Json::Null))
+}
+
+fn with_contestant(name: Option<String>, columns: Vec<(String, Value)>) -> Vec<(String, Value)> {
+    std::iter::once(("contestant".to_owned(), Value::Text(name))).chain(columns).collect()
 }
 
 /// Name and value of every column: the same names, and the same kinds of values, for every record.
@@ -288,7 +305,7 @@ impl Field {
         };
         let value = match self.shape {
             Shape::Text => Value::Text(json.as_str().map(str::to_owned)),
-            Shape::Flag => Value::Text(json.as_bool().map(|flag| flag.to_string())),
+            Shape::Flag => Value::Flag(json.as_bool()),
             Shape::Count => Value::Count(json.as_u64()),
             Shape::Number => number(json),
             Shape::List => Value::Count(Some(json.as_array().map_or(0, Vec::len) as u64)),
@@ -316,44 +333,9 @@ impl Field {
 
 #[cfg(test)]
 mod tests {
-    use serde::de::value::Error;
-    use serde::de::{Deserializer, Error as _, Visitor};
-    use serde::{Deserialize, forward_to_deserialize_any};
-
     use super::*;
+    use crate::named::fields_of;
     use crate::record::{FlowRecord, LinkRecord};
-
-    /// Asks a struct for the names of its fields.
-    struct Names<'a>(&'a mut Vec<&'static str>);
-
-    impl<'de> Deserializer<'de> for Names<'_> {
-        type Error = Error;
-
-        fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Error> {
-            Err(Error::custom("not a struct"))
-        }
-
-        fn deserialize_struct<V: Visitor<'de>>(
-            self,
-            _name: &'static str,
-            fields: &'static [&'static str],
-            _visitor: V,
-        ) -> Result<V::Value, Error> {
-            self.0.extend(fields);
-            Err(Error::custom("the names are known"))
-        }
-
-        forward_to_deserialize_any! {
-            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-            newtype_struct seq tuple tuple_struct map enum identifier ignored_any
-        }
-    }
-
-    fn names_of<T: for<'de> Deserialize<'de>>() -> Vec<&'static str> {
-        let mut names = Vec::new();
-        assert!(T::deserialize(Names(&mut names)).is_err());
-        names
-    }
 
     fn listed(fields: &[Field]) -> Vec<&'static str> {
         fields.iter().map(|field| field.name).collect()
@@ -361,10 +343,10 @@ mod tests {
 
     #[test]
     fn the_tables_have_every_field() {
-        assert_eq!(names_of::<Record>(), listed(RECORD));
-        assert_eq!(names_of::<LinkRecord>(), listed(LINK));
+        assert_eq!(fields_of::<Record>(), listed(RECORD));
+        assert_eq!(fields_of::<LinkRecord>(), listed(LINK));
         let shared = listed(RECORD);
-        let own: Vec<_> = names_of::<FlowRecord>().into_iter().filter(|name| !shared.contains(name)).collect();
+        let own: Vec<_> = fields_of::<FlowRecord>().into_iter().filter(|name| !shared.contains(name)).collect();
         let mut table = listed(FLOW);
         table.retain(|name| !shared.contains(name));
         assert_eq!(own, table);

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use super::Record;
-use super::fields::columns;
+use super::fields::row;
 
 /// Why a file of records could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,7 @@ pub fn write_csv<'a>(records: impl IntoIterator<Item = &'a Record>, out: &mut dy
     let mut writer = csv::Writer::from_writer(out);
     let mut headed = false;
     for record in records {
-        let row = columns(record);
+        let row = row(record);
         if !headed {
             writer.write_record(row.iter().map(|(name, _)| name))?;
             headed = true;

@@ -1,5 +1,7 @@
 //! One key of a grid with its values.
 
+use paceline_cc::{Bytes, Nanos, Rate};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Value as Toml;
 
@@ -48,5 +50,47 @@ impl Axis {
             Some(_) => Value::Text(Some(self.text(index))),
             None => Value::Text(None),
         }
+    }
+
+    /// A column of numbers beside one of texts that are all times, rates or sizes, with its unit at the end of its name.
+    pub(super) fn measured(&self, index: usize) -> Option<(String, Value)> {
+        let (unit, numbers) = [
+            ("ms", self.each(|time: Nanos| time.as_millis_f64())),
+            ("mbps", self.each(|rate: Rate| rate.as_mbps())),
+            ("bytes", self.each(|Bytes(bytes)| bytes as f64)),
+        ]
+        .into_iter()
+        .find_map(|(unit, numbers)| Some((unit, numbers?)))?;
+        Some((format!("{}_{unit}", self.key), Value::Number(numbers.get(index).copied())))
+    }
+
+    fn each<T: DeserializeOwned>(&self, number: impl Fn(T) -> f64) -> Option<Vec<f64>> {
+        let read = |value: &Toml| value.is_str().then(|| value.clone().try_into().ok()).flatten().map(&number);
+        self.values.iter().map(read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(key: &str, values: &[&str]) -> Axis {
+        Axis { key: key.to_owned(), values: values.iter().map(|value| Toml::String((*value).to_owned())).collect() }
+    }
+
+    #[test]
+    fn times_rates_and_sizes_are_numbers_too() {
+        let number = |axis: &Axis, index| axis.measured(index).map(|(name, value)| (name, value.text()));
+        let of = |key: &str, text: &str| Some((key.to_owned(), text.to_owned()));
+        let delay = axis("down.delay", &["5ms", "100us", "2s"]);
+        assert_eq!(number(&delay, 1), of("down.delay_ms", "0.1"));
+        assert_eq!(number(&delay, 2), of("down.delay_ms", "2000"));
+        assert_eq!(number(&axis("down.rate", &["5 Mbit/s", "1 Gbit/s"]), 1), of("down.rate_mbps", "1000"));
+        assert_eq!(number(&axis("cross.0.packet", &["1500B", "9kB"]), 1), of("cross.0.packet_bytes", "9000"));
+        for mixed in [&["5ms", "fast"][..], &["5ms", "5 Mbit/s"], &["droptail:bdp=1", "codel"]] {
+            assert_eq!(axis("down.queue", mixed).measured(0), None, "{mixed:?}");
+        }
+        let numbers = Axis { key: "down.loss".to_owned(), values: vec![Toml::Float(0.1)] };
+        assert_eq!(numbers.measured(0), None, "it is one already");
     }
 }

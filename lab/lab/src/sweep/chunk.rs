@@ -35,6 +35,7 @@ pub(super) fn row(sweep: &Sweep, index: usize, result: &Result<Record, String>) 
     ];
     for (axis, value) in sweep.axes.iter().zip(&values) {
         row.push((format!("grid.{}", axis.key), axis.column(*value)));
+        row.extend(axis.measured(*value).map(|(name, number)| (format!("grid.{name}"), number)));
     }
     match result {
         Ok(record) => row.extend(columns(record)),
@@ -55,7 +56,7 @@ fn number(columns: &[(String, Value)], name: &str) -> Option<f64> {
     match &columns.iter().find(|(column, _)| column == name)?.1 {
         Value::Number(number) => *number,
         Value::Count(count) => count.map(|count| count as f64),
-        Value::Text(_) => None,
+        Value::Text(_) | Value::Flag(_) => None,
     }
 }
 
@@ -108,6 +109,7 @@ fn field<'a>(row: &'a ParquetRow, wanted: &str) -> Option<&'a Field> {
 fn value(kind: &Value, field: Option<&Field>) -> Value {
     match kind {
         Value::Text(_) => Value::Text(if let Some(Field::Str(text)) = field { Some(text.clone()) } else { None }),
+        Value::Flag(_) => Value::Flag(if let Some(Field::Bool(flag)) = field { Some(*flag) } else { None }),
         Value::Count(_) => Value::Count(match field {
             Some(Field::Long(count)) => u64::try_from(*count).ok(),
             _ => None,

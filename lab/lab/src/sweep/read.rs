@@ -306,7 +306,7 @@ fn check_stop(places: &Places<'_>, stop: Option<&Stop>) -> Result<(), ScenarioEr
     let numbers: Vec<&str> = columns
         .iter()
         .filter(|(name, value)| {
-            !matches!(value, Value::Text(_)) && !matches!(name.as_str(), "seed" | "run" | "seconds")
+            !matches!(value, Value::Text(_) | Value::Flag(_)) && !matches!(name.as_str(), "seed" | "run" | "seconds")
         })
         .map(|(name, _)| name.as_str())
         .collect();
