@@ -1,10 +1,11 @@
-//! Somebody's qlog: JSON with traces, and JSON text sequences, of the versions 0.3 and 0.4 (draft-ietf-quic-qlog-main-schema-02 to
-//! -06; sequences also with a text in each line), and draft-00 as picoquic and mvfst write it. Three writers are tested: paceline,
-//! quinn-proto 0.11.19, whose round trips are in seconds, and picoquic of August 2026.
+//! Somebody's qlog: JSON with traces, and JSON text sequences (also with a text in each line), by the schemas of
+//! draft-ietf-quic-qlog-main-schema-09 to -14, of the versions 0.3 and 0.4 before, and of draft-00 to draft-02, whose events are arrays
+//! where they have `event_fields`. Three writers are tested: paceline, quinn-proto 0.11.19, whose round trips are in seconds, and
+//! picoquic of August 2026; by their forms those of quiche and quic-go.
 //!
-//! The window, what is in flight, and round trips come from `recovery:metrics_updated`; losses from `recovery:packet_lost`; whether
-//! they are being repaired from `recovery:congestion_state_updated`; the size of packets and what was sent from
-//! `transport:packet_sent`. What is delivered is what was sent and is neither in flight nor lost.
+//! The window, what is in flight, and round trips come from `quic:recovery_metrics_updated`; losses from `quic:packet_lost`; whether
+//! they are being repaired from `quic:congestion_state_updated`; the size of packets and what was sent from `quic:packet_sent`; each
+//! also under its names before. What is delivered is what was sent and is neither in flight nor lost.
 //!
 //! qlog has round trips in milliseconds. Time stamps say how long packets were in flight; where every round trip is far below that,
 //! the log is one in seconds, and the trajectory has a note of it.
@@ -92,7 +93,7 @@ impl Course {
         if !event.time.is_finite() || self.points.len() >= MOST_POINTS {
             return;
         }
-        self.clock = if self.delta { self.clock + event.time } else { event.time };
+        self.clock = if event.delta.unwrap_or(self.delta) { self.clock + event.time } else { event.time };
         let begun = *self.begun.get_or_insert(self.clock);
         // Threads of a sender may log out of order.
         self.now.t = ((self.clock - begun) / 1e3).max(self.now.t);
@@ -115,9 +116,9 @@ impl Course {
                     self.lose(packets, bytes);
                 }
             }
-            "recovery:congestion_state_updated" => {
+            "recovery:congestion_state_updated" | "quic:congestion_state_updated" => {
                 self.now.phase = match data.new.as_deref().unwrap_or_default() {
-                    "recovery" => Phase::Repairing,
+                    name if name.eq_ignore_ascii_case("recovery") => Phase::Repairing,
                     // picoquic writes the number of a state of the controller's own.
                     number if number.bytes().all(|digit| digit.is_ascii_digit()) => Phase::Unknown,
                     _ => Phase::Open,
@@ -125,6 +126,8 @@ impl Course {
                 self.push();
             }
             "recovery:metrics_updated"
+            | "recovery:recovery_metrics_updated"
+            | "quic:metrics_updated"
             | "quic:recovery_metrics_updated"
             // mvfst's.
             | "recovery:metric_update"
@@ -183,7 +186,7 @@ impl Course {
             if let Some(broken) = self.broken {
                 return Err(broken);
             }
-            let problem = "it says nothing of a congestion window (recovery:metrics_updated); log those events too";
+            let problem = "it says nothing of a congestion window (quic:recovery_metrics_updated, or recovery:metrics_updated before); log those events too";
             return Err(ReadError::new(file, 0, problem));
         }
         let mss = if self.largest > 0.0 { self.largest } else { SMALLEST };

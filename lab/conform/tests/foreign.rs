@@ -151,14 +151,84 @@ fn draft_00_says_the_same() {
         assert_eq!((one.window, one.in_flight, one.delivered), (other.window, other.in_flight, other.delivered));
     }
     let nameless = in_arrays(&text).replace("\"event_fields\"", "\"fields\"");
+    assert!(complaint("p.qlog", nameless.as_bytes()).starts_with("p.qlog: event 0 is not as the version has it ("));
+    let timeless = in_arrays(&text).replace("\"relative_time\"", "\"when\"");
     assert_eq!(
-        complaint("p.qlog", nameless.as_bytes()),
-        "p.qlog:1: its event_fields lack a time, category, event or data; write a qlog of version 0.3 or 0.4"
+        complaint("p.qlog", timeless.as_bytes()),
+        "p.qlog:1: its event_fields lack a time, category, event or data; give a log as its writer made it"
     );
     let short = in_arrays(&text).replacen("[0, \"transport\", ", "[", 1);
     assert!(complaint("p.qlog", short.as_bytes()).starts_with("p.qlog: event 0 is not as the version has it ("));
-    let sequence = b"\x1e{\"qlog_version\":\"draft-00\"}\n";
-    assert!(complaint("p.sqlog", sequence).starts_with("p.sqlog:1: draft-00 has no sequences"));
+}
+
+/// A sequence with another header, and other names of its events.
+fn renamed(text: &str, header: &str, names: &[(&str, &str)], separator: &str) -> String {
+    let mut records = vec![header.to_owned()];
+    records.extend(text.split('\u{1e}').skip(2).map(|record| record.trim().to_owned()));
+    let text: String = records.iter().map(|record| format!("{separator}{record}\n")).collect();
+    names.iter().fold(text, |text, (before, now)| text.replace(before, now))
+}
+
+#[test]
+fn every_form_since_draft_01_says_the_same() {
+    let sent = |number| format!(r#"{{"header":{{"packet_number":{number},"packet_size":1400}}}}"#);
+    let text = synthetic(sent, "39.5");
+    let read = |text: &str| qlog::read("log", Cursor::new(text.as_bytes())).unwrap();
+    let first = read(&text);
+    let today = [
+        ("transport:packet_sent", "quic:packet_sent"),
+        ("recovery:metrics_updated", "quic:recovery_metrics_updated"),
+        ("recovery:congestion_state_updated", "quic:congestion_state_updated"),
+        ("recovery:packet_lost", "quic:packet_lost"),
+    ];
+    let sequential = r#"{"file_schema":"urn:ietf:params:qlog:file:sequential","serialization_format":"application/qlog+json-seq",
+        "trace":{"vantage_point":{"type":"client"},"event_schemas":["urn:ietf:params:qlog:events:quic-13"],"common_fields":
+        {"time_format":"relative_to_epoch","reference_time":{"clock_type":"monotonic","epoch":"unknown"}}}}"#;
+    let sequential = sequential.replace('\n', " ");
+    let both = sequential.replacen('{', r#"{"qlog_version":"0.3","qlog_format":"JSON-SEQ","#, 1);
+    let draft_02 =
+        r#"{"qlog_version":"draft-02","qlog_format":"NDJSON","trace":{"common_fields":{"reference_time":1.6e9}}}"#;
+    let events: Vec<&str> = text.split('\u{1e}').skip(2).collect();
+    let contained = format!(
+        r#"{{"file_schema":"urn:ietf:params:qlog:file:contained","serialization_format":"application/qlog+json",
+        "traces":[{{"events":[{}]}}]}}"#,
+        events.join(",")
+    );
+    let forms = [
+        ("today", renamed(&text, &sequential, &today, "\u{1e}")),
+        ("today, a text in each line", renamed(&text, &sequential, &today, "")),
+        ("the schema beside a version", renamed(&text, &both, &[], "\u{1e}")),
+        ("contained", today.iter().fold(contained, |text, (before, now)| text.replace(before, now))),
+        ("draft-02", renamed(&text, draft_02, &[], "")),
+        ("draft-02 of a commit", renamed(&text, &draft_02.replace("draft-02", "draft-02-wip"), &[], "")),
+        ("draft-01", in_arrays(&text).replace("draft-00", "draft-01")),
+    ];
+    for (form, text) in &forms {
+        let trajectory = read(text);
+        assert_eq!((trajectory.mss, trajectory.points.len()), (1400.0, first.points.len()), "{form}");
+        for (one, other) in trajectory.points.iter().zip(&first.points) {
+            assert!((one.t - other.t).abs() < 1e-6, "{form}");
+            assert_eq!((one.window, one.in_flight, one.delivered), (other.window, other.in_flight, other.delivered));
+        }
+    }
+}
+
+#[test]
+fn times_since_the_event_before_add_up() {
+    let header = r#"{"file_schema":"urn:ietf:params:qlog:file:sequential","trace":{"common_fields":
+        {"time_format":"relative_to_previous_event"}}}"#;
+    let metrics = |time: f64, more: &str| {
+        format!(
+            r#"{{"time":{time},{more}"name":"quic:recovery_metrics_updated","data":{{"congestion_window":14000,"latest_rtt":20}}}}"#
+        )
+    };
+    let absolute = r#""time_format":"relative_to_epoch","#;
+    let events = [metrics(5.0, ""), metrics(10.0, ""), metrics(10.0, ""), metrics(45.0, absolute)];
+    let text: String =
+        [header.replace('\n', " ")].iter().chain(&events).map(|text| format!("\u{1e}{text}\n")).collect();
+    let trajectory = qlog::read("log", Cursor::new(text.as_bytes())).unwrap();
+    let times: Vec<f64> = trajectory.points.iter().map(|point| (point.t * 1e3).round()).collect();
+    assert_eq!(times, [0.0, 10.0, 20.0, 40.0]);
 }
 
 fn complaint(file: &str, text: &[u8]) -> String {
@@ -167,14 +237,16 @@ fn complaint(file: &str, text: &[u8]) -> String {
 
 #[test]
 fn a_bad_qlog_is_one_line() {
-    let draft = br#"{"qlog_version":"draft-01","traces":[{"events":[["1","recovery","metrics_updated",{}]]}]}"#;
+    let read = "read are file_schema urn:ietf:params:qlog:file:contained and :sequential, and qlog_version 0.3, 0.4 and draft-00 to \
+                draft-02";
+    let later = br#"{"qlog_version":"0.5","traces":[{"events":[["1","recovery","metrics_updated",{}]]}]}"#;
+    assert_eq!(complaint("p.qlog", later), format!("p.qlog:1: it is a qlog of qlog_version '0.5'; {read}"));
+    assert_eq!(complaint("p.qlog", b"{}"), format!("p.qlog:1: it has neither file_schema nor qlog_version; {read}"));
+    let unknown = b"\x1e{\"file_schema\":\"urn:example:cubes\"}\n";
     assert_eq!(
-        complaint("p.qlog", draft),
-        "p.qlog:1: it is a qlog of version 'draft-01'; write one of version 0.3 or 0.4 (JSON or JSON-SEQ), or draft-00"
+        complaint("p.sqlog", unknown),
+        format!("p.sqlog:1: it is a qlog of file_schema 'urn:example:cubes'; {read}")
     );
-    assert_eq!(complaint("p.qlog", b"{}"), "p.qlog:1: it has no qlog_version; give a qlog of version 0.3 or 0.4");
-    let unknown = b"\x1e{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\"}\n";
-    assert!(complaint("p.sqlog", unknown).starts_with("p.sqlog:1: it is a qlog of version 'urn:"));
     let cut = b"\x1e{\"qlog_version\":\"0.3\"}\n\x1e{\"time\":1,\"name\":\"recovery:met";
     assert!(complaint("p.sqlog", cut).starts_with("p.sqlog:2: record 2 is damaged or cut off (EOF while parsing"));
     let half = br#"{"qlog_version":"0.3","traces":[{"events":[{"time":1.0,"#;
@@ -266,9 +338,11 @@ fn forms_that_writers_have_are_read() {
     let both = format!(r#"{{"qlog_version":"0.3","traces":[{client}{idle}]}},{server}{events}]}},{client}]}},null]}}"#);
     let note = "Of its 4 traces number 2 (by the server) is read, which says most of a window.";
     assert_eq!(same("several traces", &both), [note]);
-    let draft = text.replace('\u{1e}', "").replacen("\"0.3\"", "\"draft-02\"", 1).replacen("JSON-SEQ", "NDJSON", 1);
+    let lines = text.replace('\u{1e}', "").replacen("JSON-SEQ", "NDJSON", 1);
+    let of = |version: &str| lines.replacen("\"0.3\"", &format!("\"{version}\""), 1);
+    assert!(same("draft-02", &of("draft-02")).is_empty());
     assert!(
-        complaint("p.qlog", draft.as_bytes()).starts_with("p.qlog:1: it is a qlog of version 'draft-02'; write one")
+        complaint("p.qlog", of("0.5").as_bytes()).starts_with("p.qlog:1: it is a qlog of qlog_version '0.5'; read")
     );
     assert_eq!(complaint("p.qlog", b"\x1f\x8b\x08\0"), "p.qlog: it is compressed (gzip); unpack it first (gunzip)");
 }

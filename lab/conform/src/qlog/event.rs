@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::form::is_delta;
 use super::sane;
 
 /// The keys of a JSON object with their values as they are written. A key that stands twice counts as it stands last; `null` is as
@@ -97,6 +98,8 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 pub(super) struct Event<'a> {
     /// When, or how long after the event before.
     pub time: f64,
+    /// Which of both, where the event itself says so.
+    pub delta: Option<bool>,
     /// Category and type, with a colon between them.
     pub name: Cow<'a, str>,
     /// What is known of it.
@@ -155,7 +158,8 @@ impl<'a> Event<'a> {
         let Some(name) = fields.text("name")? else { return Ok(None) };
         let time = fields.number(&["time"])?.ok_or_else(|| serde_json::Error::missing_field("time"))?;
         let data = fields.inner("data")?.map(|data| Data::of(&data)).transpose()?.unwrap_or_default();
-        Ok(Some(Self { time, name, data }))
+        let delta = fields.text("time_format")?.map(|format| is_delta(&format));
+        Ok(Some(Self { time, delta, name, data }))
     }
 }
 
@@ -194,6 +198,6 @@ impl Places {
         for rtt in [&mut data.latest_rtt, &mut data.smoothed_rtt].into_iter().flatten() {
             *rtt *= self.unit;
         }
-        Ok(Event { time: time * self.unit, name: Cow::Owned(format!("{category}:{event}")), data })
+        Ok(Event { time: time * self.unit, delta: None, name: Cow::Owned(format!("{category}:{event}")), data })
     }
 }

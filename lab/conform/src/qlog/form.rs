@@ -17,18 +17,21 @@ const MOST_CONTAINED: u64 = 256 << 20;
 const MOST_RECORD: u64 = 1 << 20;
 /// Most events (our choice: an hour of a gigabit).
 const MOST_EVENTS: u64 = 200_000_000;
-/// The versions whose events are objects.
-const VERSIONS: [&str; 2] = ["0.3", "0.4"];
-/// The version whose events are arrays: names of their places stand before them, times have a unit of their own.
-const ARRAYS: &str = "draft-00";
+/// The versions that are read, where a file names one in place of a schema; those of draft-02 have endings.
+const VERSIONS: [&str; 8] = ["0.3", "0.4", "0.3-wd", "qlog-03-WIP", "0.1", "draft-00", "draft-01", "draft-02"];
+/// The schemas of today (draft-ietf-quic-qlog-main-schema-14 section 3.1): traces in one text, or a sequence.
+const SCHEMAS: [&str; 2] = ["urn:ietf:params:qlog:file:contained", "urn:ietf:params:qlog:file:sequential"];
+/// What is said where neither is known.
+const READ: &str = "read are file_schema urn:ietf:params:qlog:file:contained and :sequential, and qlog_version 0.3, 0.4 and draft-00 to \
+                    draft-02";
 /// What begins a record (RFC 7464).
 pub(super) const SEPARATOR: u8 = 0x1e;
 
 /// What a file says of itself, and its traces, as far as it goes.
 #[derive(Default)]
 struct File<'a> {
+    schema: Option<String>,
     version: Option<String>,
-    format: Option<String>,
     traces: Vec<Trace<'a>>,
 }
 
@@ -42,18 +45,26 @@ struct Trace<'a> {
     events: Vec<&'a RawValue>,
 }
 
-/// The version of a file, where it is one that is read.
-fn check<'a>(file: &str, version: Option<&'a str>) -> Result<&'a str, ReadError> {
-    match version {
-        Some(version) if VERSIONS.contains(&version) || version == ARRAYS => Ok(version),
-        Some(version) => {
-            let short: String = version.chars().take(60).collect();
-            let problem = format!(
-                "it is a qlog of version '{short}'; write one of version 0.3 or 0.4 (JSON or JSON-SEQ), or draft-00"
-            );
-            Err(ReadError::new(file, 1, problem))
-        }
-        None => Err(ReadError::new(file, 1, "it has no qlog_version; give a qlog of version 0.3 or 0.4")),
+impl File<'_> {
+    /// Whether it names a schema or a version that is read; a schema goes before a version beside it.
+    fn check(&self, file: &str) -> Result<(), ReadError> {
+        let known = |version: &str| VERSIONS.contains(&version) || version.starts_with("draft-02");
+        let (key, found) = match (&self.schema, &self.version) {
+            (Some(schema), _) if SCHEMAS.contains(&schema.as_str()) => return Ok(()),
+            (_, Some(version)) if known(version) => return Ok(()),
+            (Some(schema), _) => ("file_schema", schema),
+            (None, Some(version)) => ("qlog_version", version),
+            (None, None) => {
+                return Err(ReadError::new(file, 1, format!("it has neither file_schema nor qlog_version; {READ}")));
+            }
+        };
+        let short: String = found.chars().take(60).collect();
+        Err(ReadError::new(file, 1, format!("it is a qlog of {key} '{short}'; {READ}")))
+    }
+
+    /// Whether it says of itself what it is.
+    fn is_named(&self) -> bool {
+        self.schema.is_some() || self.version.is_some()
     }
 }
 
@@ -69,13 +80,15 @@ pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, ReadEr
     let mut json = serde_json::Deserializer::from_slice(&text);
     let whole = FileSeed(&mut found).deserialize(&mut json);
     // A file of another version may have other shapes below.
-    if whole.is_ok() || found.version.is_some() {
-        check(file, found.version.as_deref())?;
+    if whole.is_ok() || found.is_named() {
+        found.check(file)?;
     }
-    if found.format.as_deref() == Some("NDJSON") {
+    let end = whole.is_ok().then(|| json.end());
+    // A text in each line, whatever it says of itself: the first has no events, and there is a second.
+    if end.as_ref().is_some_and(Result::is_err) && found.traces.iter().all(|trace| trace.events.is_empty()) {
         return sequence(file, &text[..], b'\n');
     }
-    let broken = match whole.and_then(|()| json.end()) {
+    let broken = match whole.and_then(|()| end.unwrap_or(Ok(()))) {
         Ok(()) => None,
         Err(error) => {
             let problem = format!("it is not a qlog, or damaged or cut off ({error}); give the whole file");
@@ -86,10 +99,9 @@ pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, ReadEr
             Some(error)
         }
     };
-    let arrays = found.version.as_deref() == Some(ARRAYS);
     let (all, mut best): (usize, Option<Course>) = (found.traces.len(), None);
     for (number, trace) in found.traces.iter().enumerate() {
-        let mut course = trace.course(file, arrays)?;
+        let mut course = trace.read(file)?;
         if all > 1 {
             let by = trace.seen_by.as_deref().map_or_else(String::new, |by| format!(" (by the {by})"));
             course
@@ -106,21 +118,26 @@ pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, ReadEr
 }
 
 impl Trace<'_> {
-    fn course(&self, file: &str, arrays: bool) -> Result<Course, ReadError> {
-        let places = Places::of(&self.event_fields, self.time_units.as_deref());
-        if arrays && places.is_none() && !self.events.is_empty() {
-            let problem = "its event_fields lack a time, category, event or data; write a qlog of version 0.3 or 0.4";
-            return Err(ReadError::new(file, 1, problem));
+    /// Where the parts of events stand, in the versions whose events are arrays.
+    fn places(&self, file: &str) -> Result<Option<Places>, ReadError> {
+        if self.event_fields.is_empty() {
+            return Ok(None);
         }
-        let places = places.filter(|_| arrays);
+        let places = Places::of(&self.event_fields, self.time_units.as_deref());
+        let problem = "its event_fields lack a time, category, event or data; give a log as its writer made it";
+        places.map(Some).ok_or_else(|| ReadError::new(file, 1, problem))
+    }
+
+    /// Nothing has happened yet.
+    fn course(&self) -> Course {
         let by_field = self.event_fields.iter().any(|field| field.eq_ignore_ascii_case("delta_time"));
-        let mut course = Course::new(self.time_format.as_deref() == Some("delta") || arrays && by_field);
+        Course::new(by_field || self.time_format.as_deref().is_some_and(is_delta))
+    }
+
+    fn read(&self, file: &str) -> Result<Course, ReadError> {
+        let (places, mut course) = (self.places(file)?, self.course());
         for (number, text) in self.events.iter().enumerate() {
-            let read = match &places {
-                Some(places) => places.event(text).map(Some),
-                None => Event::of(text),
-            };
-            let read = read.map_err(|error| {
+            let read = event(text, places.as_ref()).map_err(|error| {
                 let problem =
                     format!("event {number} is not as the version has it ({error}); give a log as its writer made it");
                 ReadError::new(file, 0, problem)
@@ -133,16 +150,30 @@ impl Trace<'_> {
     }
 }
 
+/// Whether times of this format count from the event before.
+pub(super) fn is_delta(format: &str) -> bool {
+    matches!(format, "delta" | "relative_to_previous_event")
+}
+
+/// An event in a text; nothing where it is none.
+fn event<'a>(text: &'a RawValue, places: Option<&Places>) -> serde_json::Result<Option<Event<'a>>> {
+    match places {
+        Some(places) => places.event(text).map(Some),
+        None => Event::of(text),
+    }
+}
+
 /// Reads a sequence of JSON texts: RFC 7464's, or one in each line.
 pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Result<Course, ReadError> {
     let mut record = Vec::new();
-    let mut course: Option<Course> = None;
+    let mut course: Option<(Course, Option<Places>)> = None;
     for number in 0..=MOST_EVENTS {
         record.clear();
         let read = (&mut from).take(MOST_RECORD + 1).read_until(separator, &mut record);
         let read =
             read.map_err(|error| ReadError::new(file, number, format!("cannot be read ({error}); name a qlog file")))?;
         if read == 0 {
+            let course = course.map(|(course, _)| course);
             return course.ok_or_else(|| ReadError::new(file, 0, "it has no records; give a log of a connection"));
         }
         if read as u64 > MOST_RECORD {
@@ -157,8 +188,8 @@ pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Res
             ReadError::new(file, number, problem)
         };
         match &mut course {
-            Some(course) => {
-                match serde_json::from_slice::<Fields<'_>>(text).and_then(|fields| Event::of_fields(&fields)) {
+            Some((course, places)) => {
+                match serde_json::from_slice::<&RawValue>(text).and_then(|text| event(text, places.as_ref())) {
                     Ok(Some(event)) => course.take(&event),
                     Ok(None) => {}
                     Err(error) => {
@@ -171,20 +202,14 @@ pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Res
                 let mut found = File::default();
                 let mut json = serde_json::Deserializer::from_slice(text);
                 FileSeed(&mut found).deserialize(&mut json).and_then(|()| json.end()).map_err(broken)?;
-                if check(file, found.version.as_deref())? == ARRAYS {
-                    return Err(ReadError::new(
-                        file,
-                        1,
-                        "draft-00 has no sequences; write a qlog of version 0.3 or 0.4",
-                    ));
-                }
-                let format = found.traces.first().and_then(|trace| trace.time_format.as_deref());
-                course = Some(Course::new(format == Some("delta")));
+                found.check(file)?;
+                let trace = found.traces.pop().unwrap_or_default();
+                course = Some((trace.course(), trace.places(file)?));
             }
         }
     }
     match course {
-        Some(course) if course.broken.is_some() => Ok(course),
+        Some((course, _)) if course.broken.is_some() => Ok(course),
         _ => Err(ReadError::new(file, MOST_EVENTS, "it has more than 200 million events; give a shorter log")),
     }
 }
@@ -228,10 +253,9 @@ seed!(
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                // The newest drafts name a schema instead.
                 "qlog_version" => self.0.version = map.next_value()?,
-                "file_schema" => self.0.version = map.next_value::<Option<String>>()?.or(self.0.version.take()),
-                "qlog_format" => self.0.format = map.next_value()?,
+                // The drafts since July 2024 name a schema instead.
+                "file_schema" => self.0.schema = map.next_value()?,
                 "traces" => map.next_value_seed(TracesSeed(&mut self.0.traces))?,
                 "trace" => {
                     let mut trace = Trace::default();
