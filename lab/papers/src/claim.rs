@@ -6,6 +6,7 @@
 pub mod markdown;
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use paceline_lab::contestant::{Contestant, ContestantError};
 
@@ -269,11 +270,27 @@ impl Claim {
     }
 }
 
-/// One JSON object per claim and line.
+/// One JSON object per claim and line; beside each `ours` its `numbers`, for scripts.
 pub fn json<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> String {
-    // Texts, numbers and lists of them: nothing that JSON cannot hold.
-    let line = |claim| serde_json::to_string(claim).expect("a claim is plain data") + "\n";
+    let line = |claim| {
+        // Texts, numbers and lists of them: nothing that JSON cannot hold.
+        let mut object = serde_json::to_value(claim).expect("a claim is plain data");
+        number(&mut object);
+        object["cells"].as_array_mut().into_iter().flatten().for_each(number);
+        format!("{object}\n")
+    };
     claims.into_iter().map(line).collect()
+}
+
+fn number(said: &mut Value) {
+    let numbers = numbers(said["ours"].as_str().unwrap_or_default());
+    said["numbers"] = numbers.into();
+}
+
+/// The numbers of a sentence, in its order.
+fn numbers(text: &str) -> Vec<f64> {
+    let part = |word: &str| word.trim_end_matches(['.', ',', ';', ':', ')', '%']).trim_start_matches('(').parse().ok();
+    text.split_whitespace().filter_map(part).filter(|number: &f64| number.is_finite()).collect()
 }
 
 #[cfg(test)]
@@ -337,6 +354,10 @@ mod tests {
         let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
         assert!(first["holds"].is_null() && lines.lines().count() == 2, "{lines}");
         assert_eq!(first["bounds"][0]["expected"]["near"]["share"], 0.05);
+        let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert_eq!((&last["numbers"][0], &last["cells"][0]["numbers"][0]), (&1.0.into(), &1.0.into()));
+        let said = "0.14 s, with slow start 2.28 s (97.5 %); 20 ms: -3, CUBIC@tcp 1e3";
+        assert_eq!(numbers(said), [0.14, 2.28, 97.5, 20.0, -3.0, 1000.0]);
     }
 
     #[test]
