@@ -293,12 +293,14 @@ impl Params {
             given.push((start.param.name, Value::Word(namesake.name)));
         }
         let start_up = start_up_of(entry, &given);
-        if let Some((start, chosen)) = entry.start.as_ref().zip(start_up) {
+        if let Some(start) = &entry.start {
             for (param, _) in &given {
                 let takers: Vec<&str> =
                     start.among.iter().filter(|other| other.takes(param)).map(|other| other.name).collect();
-                if !takers.is_empty() && !chosen.takes(param) {
-                    let (start, wanted) = (chosen.name, takers.join(", "));
+                if !takers.is_empty() && !start_up.is_some_and(|chosen| chosen.takes(param)) {
+                    // A controller from outside may have a start-up of its own, which no entry is of.
+                    let (start, wanted) =
+                        (start_up.map_or(start.param.default, |chosen| chosen.name), takers.join(", "));
                     return Err(SpecError::OtherStartUp { controller: entry.name, param, start, wanted });
                 }
             }

@@ -166,6 +166,13 @@ impl<'t> World<'t> {
         until == self.end
     }
 
+    /// Whether the configured flow of this index has begun and come to its end: all its bytes have arrived, or it was stopped. Families
+    /// do not.
+    pub fn has_ended(&self, index: usize) -> bool {
+        let number = self.number.get(index).copied().flatten();
+        number.is_some_and(|number| self.live[number as usize].is_none())
+    }
+
     /// Bytes that the link that is shown could have carried from one moment to another, both past; `None` where nothing limits
     /// it.
     pub fn capacity(&mut self, from: Time, to: Time) -> Option<u64> {

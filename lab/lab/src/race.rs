@@ -292,7 +292,10 @@ fn cross_mbps(plan: &Plan, contestant: &Contestant, series: &Series) -> Result<V
 }
 
 /// The logs of a run that are asked for: those of the first of a contestant.
-fn logs(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<RunLogs, FlowLogError> {
+///
+/// # Errors
+/// When a folder cannot be made.
+pub fn logs(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<RunLogs, FlowLogError> {
     let wanted = |folder: &Option<PathBuf>| folder.clone().filter(|_| plan.number == 1);
     let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
     let (qlog, events) = (wanted(&settings.qlog), wanted(&settings.events));

@@ -94,12 +94,26 @@ pub struct Failure<E> {
     pub cause: Cause<E>,
 }
 
+/// What a controller from outside of paceline did wrong, in one line: its calls have no errors to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault(pub String);
+
+impl Fault {
+    /// Ends the task that this thread runs, which fails with the line; no other does.
+    pub fn end_the_task(self) -> ! {
+        resume_unwind(Box::new(self))
+    }
+}
+
 /// Why a task did not reach its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause<E> {
     /// It says why.
     #[error("{0}")]
     Error(E),
+    /// A controller from outside of paceline went wrong ([`Fault`]).
+    #[error("{0}")]
+    Controller(String),
     /// A mistake in paceline.
     #[error("it panicked with seed {seed}: {message}; please report it")]
     Panic {
@@ -149,6 +163,11 @@ pub trait Progress: Sync {
 
     /// One is over.
     fn ended(&self) {}
+
+    /// Asked before each task: true begins none any more, and what is given then lacks those that were not begun.
+    fn stopped(&self) -> bool {
+        false
+    }
 }
 
 /// No one watches.
@@ -255,7 +274,9 @@ impl<M> Runner<'_, M> {
         let worker = || {
             let mut done: Vec<(usize, Ended<T>)> = Vec::new();
             // Tasks differ in length: a free thread takes the next one.
-            while let Some(index) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while !self.progress.stopped()
+                && let Some(index) = due.get(next.fetch_add(1, Ordering::Relaxed))
+            {
                 let task = &tasks[*index];
                 let result = attempt(task);
                 match &result {
@@ -338,6 +359,9 @@ fn once<T: Task>(task: &T) -> Result<Attempt<T::Output>, Failure<T::Error>> {
     match catch_unwind(AssertUnwindSafe(|| task.run())) {
         Ok(result) => result.map_err(|error| failure(Cause::Error(error))),
         Err(panic) => {
+            if let Some(Fault(what)) = panic.downcast_ref::<Fault>() {
+                return Err(failure(Cause::Controller(what.clone())));
+            }
             let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
             let message = text.unwrap_or_else(|| "without a message".to_owned());

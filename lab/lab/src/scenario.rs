@@ -11,8 +11,10 @@ use paceline_transport::HEADER_BYTES;
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::Contestant;
+use crate::named::fields_of;
 
 mod check;
+mod effective;
 mod link;
 pub(crate) mod places;
 mod range;
@@ -185,6 +187,20 @@ pub struct Cross {
     /// When it stops; without it, with the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Nanos>,
+}
+
+/// The keys of a scenario's tables, by the tables' names in this crate: for bindings that have types of their own.
+pub fn keys() -> [(&'static str, Vec<&'static str>); 6] {
+    let direction = fields_of::<Direction>();
+    let link = ["between", "back"].into_iter().chain(direction.iter().copied()).collect();
+    [
+        ("Scenario", fields_of::<Scenario>()),
+        ("Direction", direction),
+        ("Link", link),
+        ("Flow", fields_of::<Flow>()),
+        ("Cross", fields_of::<Cross>()),
+        ("Telemetry", fields_of::<Telemetry>()),
+    ]
 }
 
 /// Why a scenario cannot run.

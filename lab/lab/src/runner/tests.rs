@@ -15,6 +15,7 @@ enum Outcome {
     Gives(u32),
     Doubtful(u32),
     Fails(&'static str),
+    Faults,
     Panics,
 }
 use Outcome::*;
@@ -48,6 +49,7 @@ impl Task for Scripted {
             Gives(value) => Ok(Attempt::certain(value)),
             Doubtful(output) => Ok(Attempt { output, trusted: false }),
             Fails(why) => Err(why),
+            Faults => Fault("Mine.on_ack raised".to_owned()).end_the_task(),
             Panics => panic!("by hand"),
         }
     }
@@ -77,6 +79,35 @@ fn a_panic_fails_its_own_run_and_is_named() {
     let failure = results[1].as_ref().unwrap_err();
     assert_eq!(failure.to_string(), "b, run 1: it panicked with seed 7: by hand; please report it");
     assert_eq!((&*failure.name, failure.number, failure.seed), ("b", 1, 7));
+}
+
+#[test]
+fn a_controller_from_outside_fails_its_own_run_and_is_not_called_a_mistake_of_ours() {
+    let tasks = [task("a", &[Gives(1)]), task("b", &[Faults, Faults]), task("c", &[Gives(3)])];
+    let results = runner(2).each(&tasks).unwrap();
+    assert_eq!((results[0].as_ref().ok(), results[2].as_ref().ok()), (Some(&1), Some(&3)));
+    assert_eq!(results[1].as_ref().unwrap_err().to_string(), "b, run 1: Mine.on_ack raised");
+}
+
+/// Stops after the second task.
+#[derive(Default)]
+struct Two(AtomicUsize);
+
+impl Progress for Two {
+    fn ended(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 2
+    }
+}
+
+#[test]
+fn none_is_begun_after_it_is_stopped() {
+    let tasks: Vec<Scripted> = (0..40).map(|value| task("one", &[Gives(value)])).collect();
+    assert_eq!(Runner::new(1, &Two::default()).each(&tasks).unwrap().len(), 2);
+    assert_eq!(tasks[2].begun.load(Ordering::Relaxed), 0);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use paceline_experiment::{Graph, Seed, Topology, config};
 use paceline_path::{Direction, Media, PathError, Role, Seat, Trace, TraceError};
 use rand::RngExt;
 
+use super::effective;
 use super::places::{Places, printable};
 use super::range::{self, Draws};
 use super::setting::{self, Setting, SettingError};
@@ -380,15 +381,16 @@ impl Plan {
         self.traces.get(name).cloned()
     }
 
-    /// The whole scenario as a file again, every default filled in, with ranges as written: what gives the same race.
+    /// The whole scenario as a file again, every default filled in that is a value, with ranges as written: what gives the same race.
     pub fn to_toml(&self) -> String {
         let cannot = |error: &dyn std::fmt::Display| format!("# cannot be written: {error}\n");
         let mut whole = match self.scenario.to_table() {
             Ok(table) => toml::Value::Table(table),
             Err(error) => return cannot(&error),
         };
+        effective::fill(&mut whole, &self.scenario.flows());
         for (key, text) in &self.written {
-            restore(&mut whole, key, text.as_deref());
+            effective::restore(&mut whole, key, text.as_deref());
         }
         toml::to_string(&whole).unwrap_or_else(|error| cannot(&error))
     }
@@ -482,28 +484,4 @@ fn check_form(scenario: &Scenario, places: &Places<'_>) -> Result<(), ScenarioEr
         return Err(places.at("links", "a scenario with links has no flows by itself; add [[flows]] with from and to"));
     }
     Ok(())
-}
-
-/// Puts a text, or nothing, in the place of a key such as `flows[0].start`.
-fn restore(whole: &mut toml::Value, key: &str, text: Option<&str>) {
-    let mut steps = key.split(['.', '[']).map(|step| step.trim_end_matches(']'));
-    let Some(last) = steps.next_back() else { return };
-    let inner = steps.try_fold(whole, |value, step| match value {
-        toml::Value::Array(array) => array.get_mut(step.parse::<usize>().ok()?),
-        value => value.get_mut(step),
-    });
-    match (inner, text) {
-        (Some(toml::Value::Table(table)), Some(text)) => {
-            table.insert(last.to_owned(), text.into());
-        }
-        (Some(toml::Value::Table(table)), None) => {
-            table.remove(last);
-        }
-        (Some(toml::Value::Array(array)), Some(text)) => {
-            if let Some(place) = last.parse::<usize>().ok().and_then(|index| array.get_mut(index)) {
-                *place = text.into();
-            }
-        }
-        _ => {}
-    }
 }

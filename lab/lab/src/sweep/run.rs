@@ -25,7 +25,7 @@ pub fn run(sweep: &Sweep, folder: &mut Folder, threads: usize, progress: &dyn Pr
         Runner::new(threads, progress).all(&tasks).map_err(|error| match error {
             RunnerError::Failed(failure) => match failure.cause {
                 Cause::Error(error) => error,
-                cause @ Cause::Panic { .. } => {
+                cause @ (Cause::Controller(_) | Cause::Panic { .. }) => {
                     SweepError::Runner(Box::new(RunnerError::Failed(Box::new(crate::runner::Failure {
                         cause,
                         ..*failure
