@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use paceline_conform::capture::{self, FourTuple};
-use paceline_conform::page::{self, expected, figure, score_text};
-use paceline_conform::rule::Verdict;
+use paceline_conform::page::{self, expected};
 use paceline_conform::suite::{Measured, Score, judge};
-use paceline_conform::{qlog, rules, watch};
+use paceline_conform::{qlog, rules, said, watch};
 use paceline_files::is_standard;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
@@ -30,7 +29,7 @@ pub(crate) struct Args {
     /// Needs root or user namespaces.
     #[arg(long)]
     real: bool,
-    /// A qlog (version 0.3 or 0.4, JSON or JSON-SEQ; draft-00) of somebody's sender; needs --as. May be given again.
+    /// A qlog (today's schemas, version 0.3 or 0.4, draft-00 to draft-02) of somebody's sender; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     qlog: Vec<PathBuf>,
     /// An event log of a flow, such as race --events writes; needs --as. May be given again.
@@ -88,10 +87,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut scores = scores?;
     scores.extend(files);
     if let Some(path) = &args.json {
-        save("--json", path, |out| out.write_all(json(&scores).as_bytes()))?;
+        save("--json", path, |out| out.write_all(said::json_lines(&scores).as_bytes()))?;
     }
     if !args.json.as_deref().is_some_and(is_standard) {
-        crate::print(&table(&scores))?;
+        crate::print(&said::table(&scores))?;
     }
     if let Some(folder) = &args.report {
         let path = paceline_report::store(folder, page::PAGE, &page::page(&scores, &super::command_line())?)?;
@@ -99,19 +98,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let departs = scores.iter().any(|score| !score.departures().is_empty());
     Ok(if departs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// A contestant over the datapath that its specification is about, where none is named.
-pub(super) fn contestant(text: &str) -> anyhow::Result<Contestant> {
-    if text.contains('@') {
-        return Ok(text.parse()?);
-    }
-    let over = |via: &str| format!("{text}@{via}").parse::<Contestant>().map_err(anyhow::Error::from);
-    // Those of datagrams pace and measure by packets.
-    let datagrams = ["copa", "verus", "sprout", "sprout-ewma", "mdi"];
-    let name = text.split(':').next().unwrap_or(text);
-    let (first, then) = if datagrams.contains(&name) { ("udp", "tcp") } else { ("tcp", "udp") };
-    over(first).or_else(|error| over(then).map_err(|_| error))
 }
 
 /// Who runs, each with the controller whose rules are judged.
@@ -127,7 +113,7 @@ fn contestants(args: &Args, known: &[&str], have_files: bool) -> anyhow::Result<
     };
     let mut found = Vec::new();
     for name in names {
-        let contestant = contestant(&name)?;
+        let contestant = said::contestant(&name)?;
         let own = contestant.controller.entry().name;
         let Some(rules_of) = args.rules_of.as_deref().or(known.contains(&own).then_some(own)) else {
             bail!("'{name}': there are no rules for '{own}'; give --as with one of {}", known.join(", "));
@@ -192,55 +178,4 @@ fn list_json() -> String {
         format!("{object}\n")
     };
     rules::all().map(line).collect()
-}
-
-fn table(scores: &[Score]) -> String {
-    let mut text = String::new();
-    for score in scores {
-        text += &format!("{}: {} (trajectory from {})\n", score.name, score_text(score), score.origin);
-        text.extend(score.notes().iter().map(|note| format!("  note: {note}\n")));
-        for judged in &score.judged {
-            let rule = judged.rule;
-            let (measured, why) = match &judged.verdict {
-                Verdict::NotSeen(why) => ("-".to_owned(), why.as_str()),
-                verdict => (verdict.seen().map_or_else(String::new, |seen| figure(seen.value)), rule.measures),
-            };
-            let word = judged.verdict.word();
-            text += &format!("  {:<24} {word:<9} {measured:>8}  ({}; {why})\n", rule.id, expected(rule.expect));
-        }
-    }
-    text
-}
-
-fn json(scores: &[Score]) -> String {
-    let mut text = String::new();
-    for score in scores {
-        for judged in &score.judged {
-            let (rule, verdict) = (judged.rule, &judged.verdict);
-            let (by, why) = match verdict {
-                Verdict::Departs { by, .. } => (Some(*by), None),
-                Verdict::NotSeen(why) => (None, Some(why.as_str())),
-                Verdict::Holds(_) => (None, None),
-            };
-            let line = serde_json::json!({
-                "name": score.name,
-                "rules_of": score.rules_of,
-                "origin": score.origin,
-                "rule": rule.id,
-                "says": rule.says,
-                "source": rule.source,
-                "measures": rule.measures,
-                "path": rule.rig.name(),
-                "verdict": verdict.word(),
-                "value": verdict.seen().map(|seen| seen.value),
-                "low": rule.expect.0,
-                "high": rule.expect.1,
-                "off_by": by,
-                "why": why,
-                "notes": score.notes(),
-            });
-            text += &format!("{line}\n");
-        }
-    }
-    text
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use paceline_conform::evaluate::{self, Answered, Effort};
+use paceline_conform::said;
 use paceline_files::is_standard;
 
-use super::{check_file, check_folder, conform, count, save};
+use super::{check_file, check_folder, count, save};
 use crate::progress::{Announce, Bar};
 
 /// Ask RFC 9743's questions of a controller in the simulator: fairness, harm, convergence, queues, losses, many flows
@@ -34,7 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let contestant = conform::contestant(&args.contestant)?;
+    let contestant = said::contestant(&args.contestant)?;
     check_file("--json", args.json.as_ref())?;
     check_folder("--report", args.report.as_ref())?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };

@@ -12,6 +12,7 @@ pub mod real;
 pub mod rig;
 pub mod rule;
 pub mod rules;
+pub mod said;
 pub mod suite;
 pub mod trajectory;
 pub mod watch;

@@ -1,0 +1,83 @@
+//! What is asked for and what was found, in words and in JSON: for the command and for Python.
+
+use std::fmt::Write as _;
+
+use paceline_lab::contestant::{Contestant, ContestantError};
+use serde_json::{Value, json};
+
+use crate::page::{expected, figure, score_text};
+use crate::rule::Verdict;
+use crate::suite::Score;
+
+/// A contestant over the datapath that its specification is about, where none is named.
+///
+/// # Errors
+/// When it is no contestant.
+pub fn contestant(text: &str) -> Result<Contestant, ContestantError> {
+    if text.contains('@') {
+        return text.parse();
+    }
+    let over = |via: &str| format!("{text}@{via}").parse::<Contestant>();
+    // Those of datagrams pace and measure by packets.
+    let datagrams = ["copa", "verus", "sprout", "sprout-ewma", "mdi"];
+    let name = text.split(':').next().unwrap_or(text);
+    let (first, then) = if datagrams.contains(&name) { ("udp", "tcp") } else { ("tcp", "udp") };
+    over(first).or_else(|error| over(then).map_err(|_| error))
+}
+
+/// All rules of all scores, for a terminal.
+pub fn table(scores: &[Score]) -> String {
+    let mut text = String::new();
+    for score in scores {
+        let _ = writeln!(text, "{}: {} (trajectory from {})", score.name, score_text(score), score.origin);
+        text.extend(score.notes().iter().map(|note| format!("  note: {note}\n")));
+        for judged in &score.judged {
+            let rule = judged.rule;
+            let (measured, why) = match &judged.verdict {
+                Verdict::NotSeen(why) => ("-".to_owned(), why.as_str()),
+                verdict => (verdict.seen().map_or_else(String::new, |seen| figure(seen.value)), rule.measures),
+            };
+            let word = judged.verdict.word();
+            let _ = writeln!(text, "  {:<24} {word:<9} {measured:>8}  ({}; {why})", rule.id, expected(rule.expect));
+        }
+    }
+    text
+}
+
+/// An object for each rule of each score.
+pub fn json(scores: &[Score]) -> Vec<Value> {
+    let mut lines = Vec::new();
+    for score in scores {
+        for judged in &score.judged {
+            let (rule, verdict) = (judged.rule, &judged.verdict);
+            let (by, why) = match verdict {
+                Verdict::Departs { by, .. } => (Some(*by), None),
+                Verdict::NotSeen(why) => (None, Some(why.as_str())),
+                Verdict::Holds(_) => (None, None),
+            };
+            lines.push(json!({
+                "name": score.name,
+                "rules_of": score.rules_of,
+                "origin": score.origin,
+                "rule": rule.id,
+                "says": rule.says,
+                "source": rule.source,
+                "measures": rule.measures,
+                "path": rule.rig.name(),
+                "verdict": verdict.word(),
+                "value": verdict.seen().map(|seen| seen.value),
+                "low": rule.expect.0,
+                "high": rule.expect.1,
+                "off_by": by,
+                "why": why,
+                "notes": score.notes(),
+            }));
+        }
+    }
+    lines
+}
+
+/// The same, a line each.
+pub fn json_lines(scores: &[Score]) -> String {
+    json(scores).iter().map(|line| format!("{line}\n")).collect()
+}
