@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 create_exception!(
-    _paceline,
+    paceline,
     ScenarioError,
     PyValueError,
     "A scenario, or an option of a run, is wrong. `key` is the key, such as `down.queue`, where one is to blame."

@@ -5,10 +5,12 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "what Python calls takes its arguments by value")]
 
+mod conduct;
 mod controller;
 mod error;
 mod events;
 mod gym;
+mod judge;
 mod real;
 mod records;
 mod run;
@@ -37,11 +39,17 @@ fn _paceline(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::Table>()?;
     module.add_class::<records::Records>()?;
     module.add_class::<run::Failed>()?;
+    module.add_function(wrap_pyfunction!(records::read_records, module)?)?;
     module.add_function(wrap_pyfunction!(colour, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(judge::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(judge::conform, module)?)?;
+    module.add_function(wrap_pyfunction!(judge::replay, module)?)?;
     module.add_function(wrap_pyfunction!(real::send, module)?)?;
     module.add_class::<real::Server>()?;
     module.add_function(wrap_pyfunction!(controller::define::register_controller, module)?)?;
+    module.add("SCENARIO_KEYS", std::collections::BTreeMap::from(paceline_lab::scenario::keys()))?;
+    module.add("METHODS", controller::define::methods())?;
     module.add("OBSERVATION", gym::OBSERVATION.to_vec())?;
     module.add("FIGURES", gym::FIGURES.to_vec())?;
     module.add_class::<gym::Batch>()?;

@@ -18,8 +18,8 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::conduct::SIGNALS;
 use crate::controller::failure::{self, Busy, Fault, Scope};
-use crate::run::SIGNALS;
 
 /// Both ends report the arrival of each packet; packets leave together where the kernel can do that.
 const OFFLOAD: Offload = Offload { send: true, receive: true };

@@ -1,11 +1,14 @@
 //! What all runs left, as tables.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use paceline_cc::Nanos;
 use paceline_experiment::Series;
-use paceline_lab::record::Record;
-use paceline_lab::record::fields::{Value, columns};
+use paceline_lab::input::{self, Bounds};
+use paceline_lab::record::fields::{self, Value};
+use paceline_lab::record::{Record, read_json};
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::events::Row;
@@ -80,13 +83,13 @@ impl Records {
 
     /// A row for each run: `contestant`, and the columns of CSV and Parquet.
     fn records(&self) -> PyResult<Table> {
-        let rows: Vec<_> = self.finished.iter().map(|finished| columns(&finished.record)).collect();
+        let rows: Vec<_> = self.finished.iter().map(|finished| fields::row(&finished.record)).collect();
         let mut table = Columns::default();
-        table.texts("contestant", self.finished.iter().map(|finished| Some(finished.record.contestant())));
-        for (index, (name, kind)) in rows.first().into_iter().flatten().enumerate() {
+        for (index, (name, kind)) in fields::head().iter().enumerate() {
             let column = rows.iter().map(|row| &row[index].1);
             match kind {
                 Value::Text(_) => table.texts(name, column.map(text)),
+                Value::Flag(_) => table.flags(name, column.map(flag)),
                 Value::Count(_) => table.counts(name, column.map(count)),
                 Value::Number(_) => table.numbers(name, column.map(number)),
             }
@@ -137,7 +140,7 @@ impl Records {
         table.flags(
             "own",
             flows().flat_map(|(run, series, flow)| {
-                std::iter::repeat_n(run.own.get(flow.index) != Some(&false), points(series))
+                std::iter::repeat_n(Some(run.own.get(flow.index) != Some(&false)), points(series))
             }),
         );
         let numbers = |part: fn(&paceline_experiment::FlowSeries) -> &Vec<f64>| {
@@ -212,8 +215,32 @@ impl Records {
     }
 }
 
+/// Reads records that `paceline race --json` or `Records.to_json` wrote; see `paceline.Records.read`.
+#[pyfunction]
+pub(crate) fn read_records(py: Python<'_>, path: PathBuf) -> PyResult<Records> {
+    let file = path.display().to_string();
+    let read = py.detach(|| {
+        let from = input::open(&path, Bounds::RECORDS)
+            .map_err(|error| PyOSError::new_err(format!("{file}: cannot be read ({error}); name a file of records")))?;
+        read_json(&file, from).map_err(|problem| PyValueError::new_err(problem.to_string()))
+    })?;
+    let finished = |record| Finished {
+        record,
+        own: Vec::new(),
+        series: None,
+        delay_quantiles_ms: Vec::new(),
+        queue_quantiles_ms: Vec::new(),
+        events: Vec::new(),
+    };
+    Ok(Records { finished: read.into_iter().map(finished).collect(), failures: Vec::new() })
+}
+
 fn text(value: &Value) -> Option<&str> {
     if let Value::Text(text) = value { text.as_deref() } else { None }
+}
+
+fn flag(value: &Value) -> Option<bool> {
+    if let Value::Flag(flag) = value { *flag } else { None }
 }
 
 fn count(value: &Value) -> Option<u64> {

@@ -1,37 +1,37 @@
 //! Runs of all contestants, on threads of their own: the interpreter goes on meanwhile, and can stop them.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
 
+use paceline_cc::observe::Observer;
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Distribution, Hooks, Outcome, SharedTap, Tap, endpoints};
+use paceline_experiment::{Distribution, Flow, Hooks, Outcome, SharedTap, Subject, Tap, Via, endpoints};
 use paceline_lab::contestant::Contestant;
+use paceline_lab::flow_logs::FlowLogError;
 use paceline_lab::measure;
-use paceline_lab::race::World as Where;
+use paceline_lab::race::{self, Settings, World as Where};
 use paceline_lab::real::{self, RealError};
 use paceline_lab::record::{Record, rounded};
-use paceline_lab::runner::{Attempt, Cause, Failure, Progress, Runner, RunnerError, Task};
+use paceline_lab::run_logs::RunLogs;
+use paceline_lab::runner::{Attempt, Cause, Failure, Runner, Task};
 use paceline_lab::scenario::{KeyError, Options, Plan};
 use paceline_sim::World;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyType};
 
-use crate::controller::failure::{self, Fault, Racing};
+use crate::conduct::Course;
+use crate::controller::{
+    define,
+    failure::{self, Fault, Racing},
+};
 use crate::error;
 use crate::events::{Events, Row};
 use crate::real::interrupt as interrupt_calls;
 use crate::records::{Finished, Records};
 use crate::scenario::{self, Given};
 
-/// How often Ctrl-C is looked for. 50 ms: shorter than a person notices (our choice).
-pub(crate) const SIGNALS: Duration = Duration::from_millis(50);
-/// How often someone who watches is told that it goes on. 1 s: in real time a run takes its time (our choice).
-const AGAIN: Duration = Duration::from_secs(1);
 /// Pieces of a run, between which it can be stopped: 2000, so that a long one has them often (our choice).
 const PIECES: u64 = 2000;
 /// A piece is not shorter than this, so that what comes between two costs nothing (our choice).
@@ -39,6 +39,9 @@ const SHORTEST_PIECE: Nanos = Nanos::from_millis(10);
 
 /// Points of a series where no one says how many (our choice, as in a report: about what a plot can show).
 const POINTS: f64 = 600.0;
+
+/// What [`Failed`] is made of.
+type FailedFields = (String, u32, u64, String, Option<Py<PyAny>>);
 
 /// A run that did not reach its end.
 #[pyclass(frozen, get_all, module = "paceline._paceline", name = "Failed")]
@@ -58,6 +61,20 @@ pub(crate) struct Failed {
 
 #[pymethods]
 impl Failed {
+    #[new]
+    fn new(contestant: String, run: u32, seed: u64, message: String, exception: Option<Py<PyAny>>) -> Self {
+        Self { contestant, run, seed, message, exception }
+    }
+
+    /// To be pickled; without an exception that cannot be.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, FailedFields)> {
+        let (py, Self { contestant, run, seed, message, exception }) = (slf.py(), slf.get());
+        let dumps = py.import("pickle")?.getattr("dumps")?;
+        let exception = exception.as_ref().filter(|error| dumps.call1((error,)).is_ok());
+        let exception = exception.map(|error| error.clone_ref(py));
+        Ok((slf.get_type(), (contestant.clone(), *run, *seed, message.clone(), exception)))
+    }
+
     fn __repr__(&self) -> String {
         format!("Failed({})", self.message)
     }
@@ -69,7 +86,9 @@ struct Order {
     events: bool,
     /// Over sockets and kernel flows, in real time.
     real: bool,
-    stop: AtomicBool,
+    /// Where event logs are written, and all that a race of the command is given besides.
+    settings: Settings,
+    course: Course,
 }
 
 /// One run of one contestant.
@@ -84,6 +103,8 @@ struct Job<'a> {
 enum RunError {
     #[error(transparent)]
     Plan(#[from] KeyError),
+    #[error(transparent)]
+    Log(#[from] FlowLogError),
     #[error("{0}")]
     Controller(Fault),
     #[error(transparent)]
@@ -96,18 +117,20 @@ enum RunError {
 
 /// Runs every contestant; see `paceline.run`.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "each is one of paceline.run")]
+#[expect(clippy::too_many_arguments, reason = "those of `paceline.run`")]
 pub(crate) fn run(
     scenario: &Bound<'_, PyAny>,
     folder: Option<PathBuf>,
     given: Given<'_>,
-    threads: usize,
+    threads: &Bound<'_, PyAny>,
     step: Option<&Bound<'_, PyAny>>,
     events: bool,
+    logs: Option<PathBuf>,
     real: bool,
-    progress: Option<Bound<'_, PyAny>>,
+    watch: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Records> {
     let py = scenario.py();
+    let threads = scenario::whole("threads", threads, usize::MAX)?;
     let step = match step {
         Some(given) if given.is_instance_of::<PyBool>() => given.extract::<bool>()?.then_some(None),
         Some(given) => Some(Some(scenario::span("series", given)?)),
@@ -118,9 +141,20 @@ pub(crate) fn run(
     let Some(first) = plans.first() else { return Ok(Records::default()) };
     let contestants = &first.scenario.contestants;
     if real {
-        let refused = |problem: RealError| PyRuntimeError::new_err(problem.to_string().replace("--real: ", "real: "));
-        real::acquire().map_err(refused)?;
-        real::check(contestants, &plans).map_err(refused)?;
+        let flows = contestants.iter().flat_map(|contestant| first.flows(contestant));
+        if let Some(flow) = flows.into_iter().find(in_the_kernel) {
+            let (name, via) = (&flow.controller, flow.via.datapath().name);
+            let what = format!(
+                "contestants: {name}@{via}: a controller written in Python does not run inside {via} in real time; write {name}@udp, \
+                 {name}@alcc or {name}@icn"
+            );
+            return Err(error::scenario_error(py, Some("contestants"), what));
+        }
+        real::acquire().map_err(|problem| PyOSError::new_err(in_python(&problem)))?;
+        real::check(contestants, &plans).map_err(|problem| {
+            let key = if let RealError::Plan(problem) = &problem { &problem.key } else { "real" };
+            error::scenario_error(py, Some(key), in_python(&problem))
+        })?;
     }
     for flow in contestants.iter().filter(|_| !real).flat_map(|contestant| first.flows(contestant)) {
         endpoints::check(&flow).map_err(|problem| {
@@ -128,16 +162,26 @@ pub(crate) fn run(
         })?;
     }
     let points = || Nanos::from_millis((first.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
-    let order =
-        Order { step: step.map(|given| given.unwrap_or_else(points)), events, real, stop: AtomicBool::new(false) };
+    let order = Order {
+        step: step.map(|given| given.unwrap_or_else(points)),
+        events,
+        real,
+        settings: Settings { events: logs, ..Settings::default() },
+        course: Course::default(),
+    };
     let job = |contestant, plan| Job { contestant, plan, order: &order };
     let jobs: Vec<Job<'_>> =
         contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan))).collect();
-    let over = Over::default();
-    let watch = progress.map(|call| Watch { call, over: &over, due: jobs.len(), told: None });
-    let ended = conduct(py, &order, watch, || {
+    let look = |ends: bool| {
+        let Some(scope) = Racing::current().filter(|_| real) else { return Ok(()) };
+        if ends {
+            scope.stop.store(true, Ordering::Relaxed);
+        }
+        interrupt_calls(py, scope.overdue())
+    };
+    let ended = order.course.conduct(py, watch, look, || {
         let threads = if real { Where::Real } else { Where::Sim }.threads(threads);
-        Runner::new(threads, &over).each(&jobs)
+        Runner::new(threads, &order.course).each(&jobs)
     })?;
     let mut records = Records::default();
     for result in ended.map_err(|problem| PyRuntimeError::new_err(problem.to_string()))? {
@@ -149,79 +193,18 @@ pub(crate) fn run(
     Ok(records)
 }
 
-/// What became of all runs.
-type Ended = Result<Vec<Result<Finished, Failure<RunError>>>, RunnerError<RunError>>;
-
-/// How many runs are over.
-#[derive(Debug, Default)]
-struct Over(AtomicUsize);
-
-impl Progress for Over {
-    fn ended(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
+/// Whether a controller written in Python would have to run where this process does not.
+fn in_the_kernel(flow: &Flow) -> bool {
+    let written_here = define::is_known(flow.controller.entry().name);
+    written_here && matches!(flow.via, Via::Tcp(_) | Via::Quic)
 }
 
-/// Someone who is told how many runs are over.
-struct Watch<'a, 'py> {
-    call: Bound<'py, PyAny>,
-    over: &'a Over,
-    due: usize,
-    /// What was told, and when.
-    told: Option<(usize, Instant)>,
-}
-
-impl Watch<'_, '_> {
-    /// When there is something new, and every second.
-    fn tell(&mut self) -> PyResult<()> {
-        let over = self.over.0.load(Ordering::Relaxed);
-        if self.told.is_some_and(|(told, when)| told == over && when.elapsed() < AGAIN) {
-            return Ok(());
-        }
-        self.told = Some((over, Instant::now()));
-        self.call.call1((over, self.due)).map(|_| ())
-    }
-}
-
-/// Runs on another thread, while this one waits for it and for signals.
-fn conduct(
-    py: Python<'_>,
-    order: &Order,
-    mut watch: Option<Watch<'_, '_>>,
-    runs: impl FnOnce() -> Ended + Send,
-) -> PyResult<Ended> {
-    thread::scope(|scope| {
-        let (done, ended) = channel();
-        scope.spawn(move || done.send(runs()));
-        let ended = Mutex::new(ended);
-        let mut interrupt = None;
-        loop {
-            let wait = || ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNALS);
-            match py.detach(wait) {
-                Ok(all) => {
-                    let told = watch.as_mut().map_or(Ok(()), Watch::tell);
-                    return interrupt.map_or(told.map(|()| all), Err);
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(PyRuntimeError::new_err(
-                        "a mistake in paceline: the runner ended without a result; please report it",
-                    ));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            let racing = Racing::current().filter(|_| order.real);
-            if let Some(scope) = &racing {
-                interrupt_calls(py, scope.overdue())?;
-            }
-            let told = watch.as_mut().filter(|_| interrupt.is_none()).map_or(Ok(()), Watch::tell);
-            if let Err(signal) = py.check_signals().and(told) {
-                order.stop.store(true, Ordering::Relaxed);
-                if let Some(scope) = &racing {
-                    scope.stop.store(true, Ordering::Relaxed);
-                }
-                interrupt = Some(signal);
-            }
-        }
+/// The same text as the command gives, but for its option, and without how to build a command.
+fn in_python(problem: &RealError) -> String {
+    let text = problem.to_string().replace("or leave out --real", "leave out real=True").replace("--real: ", "real: ");
+    let build = text.find("build it with '").and_then(|from| Some((from, from + text[from..].find("', ")? + 3)));
+    build.map_or(text.clone(), |(from, to)| {
+        format!("{}take the command paceline of such a build, {}", &text[..from], &text[to..])
     })
 }
 
@@ -254,12 +237,14 @@ impl Job<'_> {
     /// In real time.
     fn race(&self) -> Result<Attempt<Finished>, RunError> {
         let Self { contestant, plan, order } = self;
-        if order.stop.load(Ordering::Relaxed) {
+        if order.course.stop.load(Ordering::Relaxed) {
             return Err(RunError::Stopped);
         }
         let racing = Racing::begin().ok_or(RunError::Racing)?;
-        let events = order.events.then(|| Arc::new(Mutex::new(Events::default())));
-        let tap = events.clone().map(|events| events as SharedTap);
+        let mut taps = self.taps()?;
+        let wanted = taps.wanted();
+        let taps = Arc::new(Mutex::new(taps));
+        let tap = wanted.then(|| Arc::clone(&taps) as SharedTap);
         let hooks = Hooks { abort: racing.0.stop.clone(), tap, ..Hooks::default() };
         let ended = real::run_with(contestant, plan, order.step, hooks);
         if let Some(fault) = racing.0.take() {
@@ -269,10 +254,15 @@ impl Job<'_> {
         let mut record = measure::record(plan, contestant, &flows, &outcome);
         host.add_to(&mut record);
         let trusted = host.trusted();
-        let taken =
-            |events: Arc<Mutex<Events>>| std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
-        let rows = events.map(|events| taken(events).into_rows()).unwrap_or_default();
-        Ok(Attempt { output: self.finished(record, outcome, rows), trusted })
+        let taps = std::mem::take(&mut *taps.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Attempt { output: self.finished(record, outcome, taps.finish()?), trusted })
+    }
+
+    /// What sees the run.
+    fn taps(&self) -> Result<Taps, FlowLogError> {
+        let Self { contestant, plan, order } = self;
+        let logs = race::logs(contestant, plan, &order.settings)?;
+        Ok(Taps { events: order.events.then(Events::default), logs })
     }
 
     fn finished(&self, record: Record, outcome: Outcome, events: Vec<Row>) -> Finished {
@@ -291,8 +281,9 @@ impl Job<'_> {
         failure::clear();
         let config = plan.world(contestant, order.step)?;
         let flows = config.flows.clone();
-        let mut events = order.events.then(Events::default);
-        let mut world = World::new(config, events.as_mut().map(|events| events as &mut dyn Tap));
+        let mut taps = self.taps()?;
+        let wanted = taps.wanted();
+        let mut world = World::new(config, wanted.then_some(&mut taps as &mut dyn Tap));
         let end = scenario::end(plan);
         let piece = Nanos::from_nanos(end.as_nanos() / PIECES).max(SHORTEST_PIECE);
         let mut until = Time::ZERO;
@@ -302,7 +293,7 @@ impl Job<'_> {
             if let Some(fault) = failure::take() {
                 return Err(RunError::Controller(fault));
             }
-            if order.stop.load(Ordering::Relaxed) {
+            if order.course.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped);
             }
             if over {
@@ -311,7 +302,38 @@ impl Job<'_> {
         }
         let outcome = world.finish();
         let record = measure::record(plan, contestant, &flows, &outcome);
-        Ok(self.finished(record, outcome, events.map(Events::into_rows).unwrap_or_default()))
+        Ok(self.finished(record, outcome, taps.finish()?))
+    }
+}
+
+/// What sees a run: rows in memory, and logs in files.
+#[derive(Default)]
+struct Taps {
+    events: Option<Events>,
+    logs: RunLogs,
+}
+
+impl Taps {
+    /// Whether anything is to be seen.
+    fn wanted(&mut self) -> bool {
+        self.events.is_some() || self.logs.tap().is_some()
+    }
+
+    /// The rows; the files are complete.
+    fn finish(self) -> Result<Vec<Row>, FlowLogError> {
+        self.logs.finish()?;
+        Ok(self.events.map(Events::into_rows).unwrap_or_default())
+    }
+}
+
+impl Tap for Taps {
+    fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
+        let rows = self.events.as_mut().and_then(|events| events.observer(of));
+        let logs = self.logs.tap().and_then(|logs| logs.observer(of));
+        match (rows, logs) {
+            (Some(rows), Some(logs)) => Some(Box::new(vec![rows, logs])),
+            (one, other) => one.or(other),
+        }
     }
 }
 
@@ -325,7 +347,7 @@ fn failed(py: Python<'_>, failure: Failure<RunError>) -> Failed {
     let Failure { name, number, seed, cause } = failure;
     let exception = match cause {
         Cause::Error(RunError::Controller(fault)) => fault.exception.map(|error| error.into_value(py).into_any()),
-        Cause::Error(_) | Cause::Panic { .. } => None,
+        Cause::Error(_) | Cause::Controller(_) | Cause::Panic { .. } => None,
     };
     Failed { contestant: name, run: number, seed, message, exception }
 }

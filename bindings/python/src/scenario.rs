@@ -1,10 +1,11 @@
 //! Scenarios: files, or Python dictionaries with the same keys.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use paceline_cc::{Nanos, Time};
 use paceline_lab::scenario::{Options, Plan, Source};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use toml::{Table, Value};
@@ -18,13 +19,13 @@ const DEEPEST: usize = 16;
 #[derive(FromPyObject)]
 pub(crate) struct Given<'py> {
     #[pyo3(item)]
-    contestants: Option<Vec<String>>,
+    contestants: Option<Bound<'py, PyAny>>,
     #[pyo3(item)]
-    runs: Option<u32>,
+    runs: Option<Bound<'py, PyAny>>,
     #[pyo3(item)]
-    seed: Option<u64>,
+    seed: Option<Bound<'py, PyAny>>,
     #[pyo3(item)]
-    seconds: Option<f64>,
+    seconds: Option<Bound<'py, PyAny>>,
     #[pyo3(item)]
     set: Bound<'py, PyDict>,
 }
@@ -42,10 +43,43 @@ impl Given<'_> {
             };
             set.push(format!("{key}={text}"));
         }
-        let contestants = self.contestants.as_ref().map(|contestants| contestants.join(","));
-        let Self { runs, seed, seconds, .. } = *self;
-        Ok(Options { contestants, seed, seconds, runs, set, ..Options::default() })
+        let names = |given: &Bound<'_, PyAny>| -> PyResult<String> {
+            let names: Vec<String> = given.extract().map_err(|_| {
+                let text = shown(given);
+                let what = format!("contestants: {text} is not a list of texts; write contestants=[\"copa@udp\"]");
+                error::scenario_error(given.py(), Some("contestants"), what)
+            })?;
+            Ok(names.join(","))
+        };
+        let seconds = |given: &Bound<'_, PyAny>| {
+            let span = span("seconds", given)?;
+            Ok::<_, PyErr>(given.extract().unwrap_or_else(|_| span.as_secs_f64()))
+        };
+        Ok(Options {
+            contestants: self.contestants.as_ref().map(names).transpose()?,
+            seed: self.seed.as_ref().map(|given| whole("seed", given, u64::MAX)).transpose()?,
+            seconds: self.seconds.as_ref().map(seconds).transpose()?,
+            runs: self.runs.as_ref().map(|given| whole("runs", given, u32::MAX)).transpose()?,
+            set,
+            ..Options::default()
+        })
     }
+}
+
+/// A whole number from 0 to `most`.
+pub(crate) fn whole<T: TryFrom<u64> + Display>(what: &str, given: &Bound<'_, PyAny>, most: T) -> PyResult<T> {
+    // A bool is an int to Python.
+    let number = (!given.is_instance_of::<PyBool>()).then(|| given.extract::<u64>().ok()).flatten();
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+        let text = format!("{what}: {} is not a whole number from 0 to {most}", shown(given));
+        error::scenario_error(given.py(), Some(what), text)
+    })
+}
+
+/// As Python writes it, in one line.
+fn shown(given: &Bound<'_, PyAny>) -> String {
+    let text = given.repr().map_or_else(|_| "it".to_owned(), |text| text.to_string());
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect()
 }
 
 /// A file, or a dictionary; `folder` is where a dictionary's traces are looked for.
@@ -102,9 +136,12 @@ pub(crate) fn effective_scenario(
 /// A span of time as scenarios write it (`"20ms"`), or seconds.
 pub(crate) fn span(what: &str, given: &Bound<'_, PyAny>) -> PyResult<Nanos> {
     let wrong = || {
-        let text = given.repr().map_or_else(|_| "it".to_owned(), |text| text.to_string());
-        PyValueError::new_err(format!("{what}: {text} is no span above 0; write a text such as \"20ms\", or seconds"))
+        let text = format!("{what}: {} is not a span above 0; write a text such as \"20ms\", or seconds", shown(given));
+        error::scenario_error(given.py(), Some(what), text)
     };
+    if given.is_instance_of::<PyBool>() {
+        return Err(wrong());
+    }
     let nanos = match given.extract::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Nanos::from_secs_f64(seconds),
         Ok(_) => return Err(wrong()),

@@ -71,9 +71,9 @@ impl Sweep {
         let ended = py.detach(|| {
             let point = self.0.point(index);
             // A controller in Python that went wrong leaves figures all the same.
-            match failure::watched(|| point.run()) {
-                (_, Some(fault)) => Err(fault.to_string()),
-                (ended, None) => ended.map(|record| serde_json::to_string(&record).unwrap_or_default()),
+            match failure::alone(|| point.run()) {
+                Err(fault) => Err(fault.to_string()),
+                Ok(ended) => ended.map(|record| serde_json::to_string(&record).unwrap_or_default()),
             }
         });
         Ok(match ended {

@@ -11,11 +11,11 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList};
+use pyo3::types::{PyCapsule, PyList, PyType};
 
-/// A table of columns, each of texts, whole numbers or numbers.
+/// A table of columns, each of texts, truths, whole numbers or numbers.
 #[pyclass(frozen, module = "paceline._paceline")]
 pub(crate) struct Table {
     batch: RecordBatch,
@@ -54,8 +54,8 @@ impl Columns {
     }
 
     /// A column of what holds or does not.
-    pub(crate) fn flags(&mut self, name: &str, values: impl IntoIterator<Item = bool>) {
-        self.add(name, Arc::new(BooleanArray::from(values.into_iter().collect::<Vec<_>>())));
+    pub(crate) fn flags(&mut self, name: &str, values: impl IntoIterator<Item = Option<bool>>) {
+        self.add(name, Arc::new(values.into_iter().collect::<BooleanArray>()));
     }
 
     /// A column of numbers.
@@ -76,8 +76,47 @@ impl Columns {
     }
 }
 
+/// A column that is to be pickled: its name, its kind, its values.
+type Pickled<'py> = (String, &'static str, Bound<'py, PyList>);
+
+/// What a kind of column is called where tables are pickled.
+fn kind(of: &DataType) -> &'static str {
+    match of {
+        DataType::Float64 => "number",
+        DataType::Int64 => "count",
+        DataType::Boolean => "flag",
+        DataType::Utf8 => "text",
+        _ => "word",
+    }
+}
+
 #[pymethods]
 impl Table {
+    /// Of columns with their names and kinds: how a table comes out of a pickle.
+    #[new]
+    fn new(columns: Vec<(String, String, Bound<'_, PyAny>)>) -> PyResult<Self> {
+        let mut table = Columns::default();
+        for (name, kind, values) in columns {
+            match kind.as_str() {
+                "number" => table.numbers(&name, values.extract::<Vec<Option<f64>>>()?),
+                "count" => table.counts(&name, values.extract::<Vec<Option<u64>>>()?),
+                "flag" => table.flags(&name, values.extract::<Vec<Option<bool>>>()?),
+                "text" => table.texts(&name, values.extract::<Vec<Option<String>>>()?),
+                "word" => table.words(&name, values.extract::<Vec<String>>()?),
+                other => return Err(PyValueError::new_err(format!("a column of kind '{other}' cannot be"))),
+            }
+        }
+        table.table()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (Vec<Pickled<'py>>,))> {
+        let (py, table) = (slf.py(), slf.get());
+        let column =
+            |field: &Arc<Field>| Ok((field.name().clone(), kind(field.data_type()), table.column(py, field.name())?));
+        let columns = table.batch.schema_ref().fields().iter().map(column).collect::<PyResult<_>>()?;
+        Ok((slf.get_type(), (columns,)))
+    }
+
     /// The columns' names.
     #[getter]
     fn column_names(&self) -> Vec<String> {
@@ -92,7 +131,8 @@ impl Table {
     /// A column as a list of Python's.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let Some(array) = self.batch.column_by_name(name) else {
-            return Err(PyKeyError::new_err(format!("there is no column '{name}'")));
+            let names = self.column_names().join(", ");
+            return Err(PyKeyError::new_err(format!("there is no column '{name}'; there are {names}")));
         };
         match array.data_type() {
             DataType::Float64 => PyList::new(py, array.as_primitive::<Float64Type>().iter().collect::<Vec<_>>()),

@@ -99,7 +99,7 @@ def test_errors_of_options_and_files(short: paceline.Scenario, tmp_path: pathlib
         paceline.run(short, ["cubic@quic"])
     with pytest.raises(TypeError, match="expected str"):
         paceline.run(3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="series: 'often' is no span"):
+    with pytest.raises(ValueError, match="series: 'often' is not a span"):
         paceline.run(short, series="often")
 
 

@@ -13,11 +13,11 @@ use crate::suite::Score;
 ///
 /// # Errors
 /// When it is no contestant.
-pub fn contestant(text: &str) -> Result<Contestant, ContestantError> {
+pub fn contestant(text: &str) -> Result<Contestant, Box<ContestantError>> {
     if text.contains('@') {
-        return text.parse();
+        return text.parse().map_err(Box::new);
     }
-    let over = |via: &str| format!("{text}@{via}").parse::<Contestant>();
+    let over = |via: &str| format!("{text}@{via}").parse::<Contestant>().map_err(Box::new);
     // Those of datagrams pace and measure by packets.
     let datagrams = ["copa", "verus", "sprout", "sprout-ewma", "mdi"];
     let name = text.split(':').next().unwrap_or(text);

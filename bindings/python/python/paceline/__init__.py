@@ -1,14 +1,16 @@
 """Races of congestion controllers, in the simulator and in real time, from Python.
 
 >>> import paceline
->>> records = paceline.run("scenarios/cellular.toml", runs=3)
+>>> records = paceline.run(paceline.shipped("cellular"), runs=3)
 >>> records.to_pandas()[["contestant", "throughput_mbps", "delay_ms_p95"]]
 
-A scenario is a file, or a :class:`Scenario` (or a dict) with the same keys. ``paceline.plots`` draws, ``paceline.gym`` is a
+A scenario is a file, or a :class:`Scenario` (or a dict) with the same keys; :func:`shipped` has some. A controller may be written in
+Python (:func:`controller`); :func:`evaluate`, :func:`conform` and :func:`replay` judge it. ``paceline.plots`` draws, ``paceline.gym`` is a
 Gymnasium environment; both need the extras of their names.
 """
 
 from ._controller import Controller, controller
+from ._judge import Answered, Conformance, Evaluation, Judged, Replayed, conform, evaluate, replay
 from ._paceline import (
     Ack,
     Acked,
@@ -30,24 +32,30 @@ from ._real import Server, Session, send
 from ._records import Records, RunsFailed, Table
 from ._run import run
 from ._scenario import Cross, Direction, Flow, Link, Scenario, Telemetry
+from ._shipped import shipped
 from ._sweep import FailedPoint, Swept, sweep
 
 __all__ = [
     "Ack",
     "Acked",
+    "Answered",
+    "Conformance",
     "Controller",
     "Cross",
     "Direction",
     "Env",
+    "Evaluation",
     "Failed",
     "FailedPoint",
     "Flow",
     "Hop",
+    "Judged",
     "Link",
     "Loss",
     "Lost",
     "RateSample",
     "Records",
+    "Replayed",
     "Restart",
     "RunsFailed",
     "Scenario",
@@ -62,8 +70,12 @@ __all__ = [
     "TelemetryReport",
     "Timeout",
     "__version__",
+    "conform",
     "controller",
+    "evaluate",
+    "replay",
     "run",
     "send",
+    "shipped",
     "sweep",
 ]

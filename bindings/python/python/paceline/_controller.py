@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
@@ -19,13 +21,14 @@ class Controller:
     Instants and spans are whole nanoseconds, sizes bytes, as in the event log. After each event the answers are read again.
     Of the methods a class defines only those that it needs, ``on_ack(self, ack)`` at least: ``on_sent(sent)``, which may answer a
     tag that comes back with the packet, ``on_loss(loss)``, ``on_timeout(timeout)``, ``on_spurious(now)``, ``on_cause(packets)``,
-    ``on_restart(restart)``, ``on_app_limited(now)``, ``on_telemetry(telemetry)``, ``on_mss(mss)``, ``on_tick(now)``.
+    ``on_restart(restart)``, ``on_app_limited(now)``, ``on_telemetry(telemetry)``, ``on_mss(mss)``, ``on_tick(now)``; behind a start-up
+    ``on_start_end(now)``.
     """
 
     window: float
-    """Bytes that may be in flight; below one packet counts as one."""
+    """Bytes that may be in flight, from 0 on; below one packet counts as one."""
     pacing_mbps: Optional[float] = None
-    """On average this rate, Mbit/s; None leaves packets to the window."""
+    """On average this rate, Mbit/s above 0; None leaves packets to the window."""
     gap: Optional[int] = None
     """Exactly this time from the start of one packet to the start of the next, ns; it goes before ``pacing_mbps``."""
     next_tick: Optional[int] = None
@@ -55,7 +58,12 @@ def controller(
     The class is called with an ``env`` (``mss``, ``seed``, ``paced``) and its parameters as keywords. ``params`` declares these:
     ``{"beta": (0.7, 0.1, 1.0)}`` a number with default, smallest and largest value, ``{"mode": ("a", ["a", "b"])}`` a word; they are
     written ``NAME:beta=0.5,mode=b@udp``. ``show`` names attributes that ``Records.variables`` has. The same name may be registered
-    again with the same parameters, as notebooks do: the newest class counts.
+    again with the same parameters, as notebooks do: the newest class counts. Other parameters need another name.
+
+    Every start-up of paceline can stand before it, ``NAME:start=hystart@udp``, unless it declares a parameter of such a name: while it is
+    in charge the class hears nothing; then ``window`` and ``ssthresh`` are what it has found, and ``on_start_end(now)`` is called.
+
+    Raises ValueError where name, parameters or a method's name cannot be, and TypeError where a method is not one that can be called.
 
     >>> @paceline.controller("half", params={"packets": (10.0, 1.0, 1000.0)})
     ... class Half(paceline.Controller):
@@ -86,8 +94,26 @@ def controller(
 
 def register(name: str, cls: type, options: dict[str, Any]) -> None:
     """Registers a class with options as :func:`controller` has read them."""
+    _check(name, cls)
     for answer in _ANSWERS:
         if not hasattr(cls, answer):
             setattr(cls, answer, getattr(Controller, answer))
     _paceline.register_controller(cls, name, options["summary"], options["params"], options["show"])
     _travel.KNOWN[name] = _travel.Registered(register, cls, options)
+
+
+def _check(name: str, cls: type) -> None:
+    """Refuses methods that would never be called, or whose calls would do nothing."""
+    for method in sorted(method for method in dir(cls) if method.startswith("on_")):
+        told = f"controller '{name}': {cls.__name__}.{method}"
+        if method not in _paceline.METHODS:
+            near = difflib.get_close_matches(method, _paceline.METHODS, 1)
+            hint = f"did you mean {near[0]}, or" if near else f"those that are called: {', '.join(_paceline.METHODS)};"
+            raise ValueError(f"{told} would never be called; {hint} a name that does not begin with on_")
+        function = inspect.unwrap(getattr(cls, method))
+        if not callable(function):
+            raise TypeError(f"{told} is {function!r}, and no method; define {method}(self, ...)")
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{told} is async, so that a call would do nothing; write def instead of async def")
+        if inspect.isgeneratorfunction(function):
+            raise TypeError(f"{told} has a yield, so that a call would do nothing; take it out")

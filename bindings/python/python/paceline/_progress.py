@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from typing import Callable, Optional, Union
 
 Progress = Union[Callable[[int, int], object], bool, None]
@@ -51,3 +53,16 @@ def _is_watched() -> bool:
 def line(progress: Progress) -> Optional[Line]:
     """A line where one is wanted: True asks for it, and None where someone looks on."""
     return Line() if progress is True or progress is None and _is_watched() else None
+
+
+@contextlib.contextmanager
+def watching(progress: Progress) -> Iterator[Optional[Callable[[int, int], object]]]:
+    """What is called with the runs that are over and how many there are: what is given, or a line that is taken away at the end."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"progress: {progress!r} is neither a bool nor a function of two numbers, runs over and due")
+    shown = line(progress)
+    try:
+        yield progress if callable(progress) else shown
+    finally:
+        if shown is not None:
+            shown.end()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Optional, Union
 
 from . import _paceline, _progress
+from ._paceline import ScenarioError
 from ._records import Records, RunsFailed
 from ._scenario import given, unpacked
 
@@ -17,11 +18,11 @@ def run(
     *,
     runs: Optional[int] = None,
     seed: Optional[int] = None,
-    seconds: Optional[float] = None,
+    seconds: Union[str, float, None] = None,
     threads: int = 0,
     set: Optional[Mapping[str, Any]] = None,
     series: Union[bool, str, float] = False,
-    events: bool = False,
+    events: Union[bool, str, os.PathLike[str]] = False,
     real: bool = False,
     failures: Literal["raise", "keep"] = "raise",
     progress: _progress.Progress = None,
@@ -31,29 +32,32 @@ def run(
     ``scenario`` is a file, a :class:`Scenario`, or a dict with the same keys. ``contestants`` (``["copa@udp", "cubic@tcp"]``),
     ``runs``, ``seed`` and ``seconds`` replace its keys; ``set`` does so with any key: ``{"down.delay": "25ms", "flows.0.count": 3}``.
     ``threads`` is how many runs at once, 0 one per core. ``series`` keeps points over time: True about 600 of them, or a
-    step (``"20ms"``, or seconds). ``events`` keeps every event of every controller.
+    step (``"20ms"``, or seconds). ``events`` keeps every event of every controller: True in ``Records.events``; a folder has an event
+    log of each flow of the first run of each contestant, for :func:`replay`, :func:`conform` and the command.
 
     ``real`` races over sockets and the kernel's TCP behind an emulated path, in real time and one run after the other, as ``paceline race
-    --real`` does; it needs root, or user namespaces and a process with a single thread. Controllers in Python run ``@udp`` and
-    ``@alcc``. A call of theirs that takes longer than 3 s ends its run.
+    --real`` does; it needs root, or user namespaces and a process with a single thread. Controllers in Python run ``@udp``, ``@alcc``
+    and ``@icn``. A call of theirs that takes longer than 3 s ends its run.
 
     In the simulator scenario and seed determine everything in the result. Other threads of Python go on meanwhile; Ctrl-C stops it.
 
     ``progress`` is called with the runs that are over and how many there are, whenever one ends and every second. Without it a line on
     standard error says how far it is, where that is a terminal or a notebook; True writes it anywhere, False never.
 
-    Raises :class:`ScenarioError` before anything is run where scenario or options are wrong, and :class:`RunsFailed` after
-    all runs where some failed; ``failures="keep"`` leaves those in ``Records.failures`` instead.
+    Raises :class:`ScenarioError` before anything is run where scenario or options are wrong, or cannot be in real time; OSError
+    where this process may not race in real time; and :class:`RunsFailed` after all runs where some failed; ``failures="keep"`` leaves
+    those in ``Records.failures`` instead.
     """
+    if failures not in ("raise", "keep"):
+        wrong = ScenarioError(f"failures: {failures!r} is neither 'raise' nor 'keep'")
+        wrong.key = "failures"
+        raise wrong
+    folder_of_logs = None if isinstance(events, bool) else os.fspath(events)
     what, folder = unpacked(scenario)
     options = given(contestants, runs, seed, seconds, set)
-    line = _progress.line(progress)
-    try:
-        tell = progress if callable(progress) else line
-        records = Records(_paceline.run(what, folder, options, threads, series, events, real, tell))
-    finally:
-        if line is not None:
-            line.end()
+    with _progress.watching(progress) as tell:
+        compiled = _paceline.run(what, folder, options, threads, series, events is True, folder_of_logs, real, tell)
+        records = Records(compiled)
     if records.failures and failures == "raise":
         cause = next((failed.exception for failed in records.failures if failed.exception), None)
         raise RunsFailed(records) from cause

@@ -9,26 +9,30 @@ from typing import Any, Optional, TypedDict, Union
 from . import _paceline
 
 Path = Union[str, "os.PathLike[str]"]
-Span = Union[str, float]
+Size = Union[str, int]
+Share = Union[str, float]
 
 
 class Direction(TypedDict, total=False):
     """A path in one direction, or a direction of a link."""
 
     rate: str
-    schedule: list[list[str]]
+    schedule: Union[list[list[str]], dict[str, Any]]
     schedule_lap: str
     trace: Path
     trace_start: str
-    delay: str
-    queue: str
-    jitter: Any
-    loss: Any
-    reorder: Any
-    duplicate: Any
-    outages: Any
-    ecn: Any
+    light_trace: Path
+    light_below: Size
+    light_after: str
     wifi: dict[str, Any]
+    queue: str
+    outages: list[list[str]]
+    loss: Any
+    duplicate: Share
+    reorder: Any
+    delay: str
+    delay_schedule: list[list[str]]
+    jitter: Any
 
 
 class Link(Direction, total=False):
@@ -38,13 +42,18 @@ class Link(Direction, total=False):
     back: Direction
 
 
-class Flow(TypedDict, total=False):
+# `from` is a word of Python.
+_From = TypedDict("_From", {"from": str}, total=False)
+
+
+class Flow(_From, total=False):
     """Flows of one kind."""
 
     contestant: str
     count: int
     stagger: str
     direction: str
+    to: str
     start: str
     stop: str
     workload: Any
@@ -55,29 +64,35 @@ class Flow(TypedDict, total=False):
     paced: bool
     handshake: bool
     arrivals: bool
-    timers: Any
+    timers: str
     telemetry: bool
-    to: str
 
 
-class Cross(TypedDict, total=False):
+class Cross(_From, total=False):
     """Traffic without a controller."""
 
     direction: str
+    to: str
     rate: str
-    packet: Any
+    packet: Size
     poisson: bool
     start: str
     stop: str
-    to: str
 
 
 class Telemetry(TypedDict, total=False):
-    """What hops report to senders."""
+    """In-band telemetry: what hops report to senders."""
 
-    trace: str
-    report_every: str
-    fresh_for: str
+    profile: str
+    interval: str
+    delay: str
+    stops: str
+    resumes: str
+    forge: str
+    late: str
+    drop: Share
+    impostor: str
+    bus: str
 
 
 class Scenario(dict[str, Any]):
@@ -97,9 +112,10 @@ class Scenario(dict[str, Any]):
         name: str,
         *,
         title: Optional[str] = None,
-        seconds: Optional[float] = None,
+        seconds: Union[str, float, None] = None,
         runs: Optional[int] = None,
         seed: Optional[int] = None,
+        tunnel: Optional[str] = None,
         contestants: Optional[Iterable[str]] = None,
         down: Union[Direction, Mapping[str, Any], None] = None,
         up: Union[Direction, Mapping[str, Any], None] = None,
@@ -115,6 +131,7 @@ class Scenario(dict[str, Any]):
             seconds=seconds,
             runs=runs,
             seed=seed,
+            tunnel=tunnel,
             contestants=None if contestants is None else list(contestants),
             down=down,
             up=up,
@@ -150,14 +167,16 @@ def given(
     contestants: Optional[Iterable[str]] = None,
     runs: Optional[int] = None,
     seed: Optional[int] = None,
-    seconds: Optional[float] = None,
+    seconds: Union[str, float, None] = None,
     set: Optional[Mapping[str, Any]] = None,
 ) -> _paceline.Given:
     """What replaces keys of a scenario, as the compiled half takes it."""
     if isinstance(contestants, str):
         contestants = [contestants]
+    elif isinstance(contestants, Iterable):
+        contestants = list(contestants)
     return {
-        "contestants": None if contestants is None else list(contestants),
+        "contestants": contestants,
         "runs": runs,
         "seed": seed,
         "seconds": seconds,

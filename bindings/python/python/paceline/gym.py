@@ -4,9 +4,11 @@
 >>> envs = gymnasium.make_vec("paceline/CongestionControl-v0", num_envs=16, scenario="scenarios/cellular.toml")
 
 An environment steers the one flow of a scenario that is the contestant's own. A step lasts one smoothed RTT (``step="rtt"``) or a
-fixed span (``step="50ms"``). An action is a number from -1 to 1: the window (or with ``action="rate"`` the pacing rate) is multiplied
-by 2 to the power of it. An observation is what a controller may see, ``OBSERVATION``; ``info`` has what only the world knows besides,
-``FIGURES``. An episode is one run of the scenario; a seed determines all episodes after it.
+fixed span (``step="50ms"``). An action is a number from -1 to 1 (one outside counts as the nearest of these): the window (or with
+``action="rate"`` the pacing rate) is multiplied by 2 to the power of it, and stays between one packet and 65536. An observation is what a
+controller may see, ``OBSERVATION``; ``info`` has what only the world knows besides, ``FIGURES``; ``MEANING`` says what each is, with
+its unit. An episode is one run of the scenario: it is terminated where the flow has an end and comes to it, and truncated when the
+scenario's time is over. A seed determines all episodes after it; environments without a seed draw one.
 
 The reward is the throughput over what the link could have carried in the step, less half of the queueing delay over the smallest
 RTT, less ten times the share that was lost. Another one is a function of ``info``: ``reward=lambda info: ...``, on numbers, or on
@@ -28,19 +30,25 @@ from numpy.typing import NDArray
 from . import _paceline, _travel
 from ._scenario import given, unpacked
 
-__all__ = ["CongestionControl", "CongestionControlVector", "FIGURES", "OBSERVATION", "register_policy"]
+__all__ = ["CongestionControl", "CongestionControlVector", "FIGURES", "MEANING", "OBSERVATION", "register_policy"]
 
-OBSERVATION: tuple[str, ...] = tuple(name for name, _, _ in _paceline.OBSERVATION)
+OBSERVATION: tuple[str, ...] = tuple(name for name, *_ in _paceline.OBSERVATION)
 """What is observed, in its order."""
-FIGURES: tuple[str, ...] = tuple(_paceline.FIGURES)
+FIGURES: tuple[str, ...] = tuple(name for name, _ in _paceline.FIGURES)
 """The keys of ``info``."""
+MEANING: dict[str, dict[str, str]] = {
+    "observation": {name: meaning for name, _, _, meaning in _paceline.OBSERVATION},
+    "info": dict(_paceline.FIGURES),
+}
+"""What each is, with its unit."""
 
 Scenario = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
+Ends = NDArray[np.bool_]
 Reward = Callable[[dict[str, Any]], Any]
 
-#: 12 Mbit/s, 40 ms, a queue of one and a half BDP: where nobody names a scenario (our choice).
+#: 12 Mbit/s, 40 ms, a queue of one and a half BDP: where no scenario is given (our choice).
 DEFAULT: dict[str, Any] = {
     "name": "environment",
     "seconds": 30,
@@ -66,21 +74,24 @@ class _Batch:
         self.count = count
 
     def reset(self, seeds: Sequence[Optional[int]]) -> tuple[Floats, dict[str, Doubles]]:
-        observations, _, _, info = self.arrays(self.inner.reset(list(seeds)))
+        observations, _, _, _, info = self.arrays(self.inner.reset(list(seeds)))
         return observations, info
 
-    def step(self, actions: Any) -> tuple[Floats, Doubles, NDArray[np.bool_], dict[str, Doubles]]:
-        return self.arrays(self.inner.step(np.asarray(actions, "<f4").tobytes()))
+    def step(self, actions: Any) -> tuple[Floats, Doubles, Ends, Ends, dict[str, Doubles]]:
+        given = np.ravel(np.asarray(actions, "<f4"))
+        if given.size != self.count or not np.isfinite(given).all():
+            count = "one number" if self.count == 1 else f"{self.count} numbers"
+            raise ValueError(f"action: {actions!r} is not {count} from -1 to 1")
+        return self.arrays(self.inner.step(given.tobytes()))
 
-    def arrays(
-        self, answer: tuple[bytearray, bytearray, bytearray, bytearray]
-    ) -> tuple[Floats, Doubles, NDArray[np.bool_], dict[str, Doubles]]:
-        observations, rewards, ends, figures = answer
+    def arrays(self, answer: _paceline.Stepped) -> tuple[Floats, Doubles, Ends, Ends, dict[str, Doubles]]:
+        observations, rewards, ended, over, figures = answer
         table = np.frombuffer(figures, "<f8").reshape(self.count, len(FIGURES))
         return (
             np.frombuffer(observations, "<f4").reshape(self.count, len(OBSERVATION)),
             np.frombuffer(rewards, "<f8"),
-            np.frombuffer(ends, np.bool_),
+            np.frombuffer(ended, np.bool_),
+            np.frombuffer(over, np.bool_),
             {name: table[:, column] for column, name in enumerate(FIGURES)},
         )
 
@@ -103,23 +114,30 @@ class CongestionControl(gymnasium.Env[Floats, Floats]):
         self._batch = _Batch(scenario, 1, via, step, action, set)
         self._reward = reward
         self._over = True
+        self._seeded = False
         self.observation_space, self.action_space = _spaces()
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict[str, Any]] = None) -> tuple[Floats, dict[str, Any]]:
         """Begins an episode: the first observation, and what is known besides. The same seed gives the same episode."""
         super().reset(seed=seed)
+        if seed is None and not self._seeded:
+            # Environments without a seed differ from each other.
+            seed = int(self.np_random.integers(2**31))
+        self._seeded = True
         observations, info = self._batch.reset([seed])
         self._over = False
         return observations[0], _row(info)
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Applies an action for one step: observation, reward, terminated (never), truncated (the time is over), and what is known besides."""
+        """Applies an action for one step: observation, reward, terminated (the flow came to its end), truncated (the time is over), and
+        what is known besides. Raises ValueError where the action is not a number."""
         if self._over:
-            raise gymnasium.error.ResetNeeded("the episode is over; call reset() first")
-        observations, rewards, ends, info = self._batch.step(np.ravel(action))
-        row, self._over = _row(info), bool(ends[0])
+            raise gymnasium.error.ResetNeeded("there is no episode, or it is over; call reset() first")
+        observations, rewards, ended, over, info = self._batch.step(action)
+        row = _row(info)
+        self._over = bool(ended[0] or over[0])
         reward = rewards[0] if self._reward is None else self._reward(row)
-        return observations[0], float(reward), False, self._over, row
+        return observations[0], float(reward), bool(ended[0]), bool(over[0]), row
 
 
 class CongestionControlVector(VectorEnv[Floats, Floats, NDArray[Any]]):
@@ -142,7 +160,7 @@ class CongestionControlVector(VectorEnv[Floats, Floats, NDArray[Any]]):
         self._batch = _Batch(scenario, num_envs, via, step, action, set)
         self._reward = reward
         self._over = np.zeros(num_envs, np.bool_)
-        self._never = np.zeros(num_envs, np.bool_)
+        self._seeded = False
         self.single_observation_space, self.single_action_space = _spaces()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -159,19 +177,23 @@ class CongestionControlVector(VectorEnv[Floats, Floats, NDArray[Any]]):
             seeds: list[Optional[int]] = [None if first is None else first + index for index in range(self.num_envs)]
         else:
             seeds = list(seed)
-        if seeds[0] is None and not self._over.any():
-            # Environments that nobody seeded differ from each other all the same.
+        if not self._seeded and any(seed is None for seed in seeds):
+            # Environments without a seed differ from each other.
             start = int(self.np_random.integers(2**31))
-            seeds = [start + index for index in range(self.num_envs)]
+            seeds = [start + index if seed is None else seed for index, seed in enumerate(seeds)]
+        self._seeded = True
+        self._over = np.zeros(self.num_envs, np.bool_)
         return self._batch.reset(seeds)
 
     def step(self, actions: Floats) -> tuple[Floats, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """As :meth:`CongestionControl.step` for all environments at once: arrays with one entry for each."""
-        observations, rewards, ends, info = self._batch.step(actions)
+        if not self._seeded:
+            raise gymnasium.error.ResetNeeded("there is no episode; call reset() first")
+        observations, rewards, ended, over, info = self._batch.step(actions)
         if self._reward is not None:
             rewards = np.where(self._over, 0.0, self._reward(info))
-        self._over = ends
-        return observations, rewards, self._never.copy(), ends, info
+        self._over = np.asarray(ended | over)
+        return observations, rewards, ended, over, info
 
 
 def _row(info: dict[str, Doubles]) -> dict[str, Any]:

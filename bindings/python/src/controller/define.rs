@@ -1,17 +1,19 @@
 //! Classes as controllers of the registry.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use paceline_cc::entry::{Kind, Param, Params};
+use paceline_cc::entry::{Kind, Param, Params, Start};
 use paceline_cc::names::intern;
 use paceline_cc::registry::{Definition, register};
+use paceline_cc::start_ups::{self, START_UPS};
 use paceline_cc::{Controller, Ecn, Env, Recovery};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::Foreign;
+use super::started::Started;
 
 /// A call that informs a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +29,11 @@ pub(crate) enum Method {
     Telemetry,
     Mss,
     Tick,
+    StartEnd,
 }
 
 impl Method {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Sent,
         Self::Ack,
         Self::Loss,
@@ -42,6 +45,7 @@ impl Method {
         Self::Telemetry,
         Self::Mss,
         Self::Tick,
+        Self::StartEnd,
     ];
 
     pub(crate) fn text(self) -> &'static str {
@@ -57,6 +61,7 @@ impl Method {
             Self::Telemetry => "on_telemetry",
             Self::Mss => "on_mss",
             Self::Tick => "on_tick",
+            Self::StartEnd => "on_start_end",
         }
     }
 
@@ -67,6 +72,11 @@ impl Method {
             _ => PyString::intern(py, self.text()),
         }
     }
+}
+
+/// The methods that are called, by their names in Python.
+pub(crate) fn methods() -> Vec<&'static str> {
+    Method::ALL.into_iter().map(Method::text).collect()
 }
 
 /// A class that is a controller.
@@ -212,7 +222,8 @@ pub(crate) fn register_controller(
         return Ok(());
     }
     let declared = params.iter().map(|(key, declared)| param(key, declared).map_err(wrong)).collect::<PyResult<_>>()?;
-    let (key, kinds) = (name.clone(), params.clone());
+    let start = start(&params);
+    let (key, kinds, starts) = (name.clone(), params.clone(), start.is_some());
     let make = move |given: &Params, env: &Env| -> Box<dyn Controller> {
         let class = CLASSES.lock().unwrap_or_else(PoisonError::into_inner).get(&key).map(|known| known.class.clone());
         let Some(class) = class else { unreachable!("a class is kept before its name can be known") };
@@ -224,11 +235,16 @@ pub(crate) fn register_controller(
             intern(name).ok().map(|name| (name, value))
         };
         let params: Vec<_> = kinds.iter().filter_map(value).collect();
-        Box::new(Foreign::new(class, env, &params))
+        let own = Foreign::new(class, env, &params);
+        if starts && given.word("start") != OWN {
+            return Box::new(Started::new(own, env, start_ups::start_up(given, env)));
+        }
+        Box::new(own)
     };
     let definition = Definition {
         summary,
         source: "written in Python".to_owned(),
+        start,
         params: declared,
         needs: if matches!(ecn, Ecn::Exact | Ecn::L4s) { vec![paceline_cc::Ability::ExactMarks] } else { Vec::new() },
         ..Definition::new(name.clone(), make)
@@ -236,6 +252,28 @@ pub(crate) fn register_controller(
     register(definition).map_err(|error| PyValueError::new_err(error.to_string()))?;
     classes.insert(name, Registered { params, class: made });
     Ok(())
+}
+
+/// The start-up that a class has itself.
+const OWN: &str = "own";
+
+/// The start-ups that can stand before a class: all, unless it declares a parameter of a name that one of them has.
+fn start(params: &[(String, Declared)]) -> Option<Start> {
+    static NAMES: LazyLock<Vec<&'static str>> =
+        LazyLock::new(|| [OWN].into_iter().chain(START_UPS.iter().map(|start_up| start_up.name)).collect());
+    let of_start_ups = START_UPS.iter().flat_map(|start_up| start_up.params).map(|param| param.name);
+    let mut taken = of_start_ups.chain(["start"]);
+    if taken.any(|name| params.iter().any(|(own, _)| own == name)) {
+        return None;
+    }
+    let kind = Kind::Choice(NAMES.as_slice());
+    let param = Param { name: "start", unit: "start-up", kind, default: OWN, source: "written in Python" };
+    Some(Start { param, among: START_UPS, measured: &[] })
+}
+
+/// Whether the controller of this name is written in Python.
+pub(crate) fn is_known(name: &str) -> bool {
+    CLASSES.lock().unwrap_or_else(PoisonError::into_inner).contains_key(name)
 }
 
 /// As the registry has it.

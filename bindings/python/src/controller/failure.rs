@@ -1,6 +1,6 @@
-//! What went wrong in a controller in Python: a controller's calls have no errors to answer, so it is kept for whoever runs the
+//! What went wrong in a controller in Python: a controller's calls have no errors to answer, so it is kept for the one that runs the
 //! world. In the simulator controllers are called on the thread that runs the world; in real time on threads of their own, and then
-//! what is kept belongs to a [`Scope`].
+//! what is kept belongs to a [`Scope`]. A task of the runner ends at once ([`runner::Fault`]).
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use paceline_lab::runner;
 use pyo3::PyErr;
 
 /// In real time a call that takes longer ends its run. 3 s: three times the first retransmission timeout (RFC 6298 section 2.1), so that
@@ -184,18 +185,18 @@ pub(crate) fn clear() {
     HERE.set(Here::Simulated(None));
 }
 
+/// Does something with a controller on this thread; the first fault instead.
+pub(crate) fn alone<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
+    let before = HERE.replace(Here::Simulated(None));
+    let done = work();
+    let fault = take();
+    HERE.set(before);
+    fault.map_or(Ok(done), Err)
+}
+
 /// The first fault since.
 pub(crate) fn take() -> Option<Fault> {
     HERE.with_borrow_mut(|here| if let Here::Simulated(fault) = here { fault.take() } else { None })
-}
-
-/// Runs a world of the simulator on this thread, and gives the first fault of a controller in it beside what it gave.
-pub(crate) fn watched<T>(run: impl FnOnce() -> T) -> (T, Option<Fault>) {
-    clear();
-    let ended = run();
-    let fault = take();
-    HERE.set(Here::Elsewhere);
-    (ended, fault)
 }
 
 /// A controller of this thread is wrong.
@@ -203,10 +204,10 @@ pub(crate) fn put(fault: Fault) {
     HERE.with_borrow_mut(|here| match here {
         Here::Simulated(first) => drop(first.get_or_insert(fault)),
         Here::Live(scope) => scope.put(fault),
-        Here::Elsewhere => {
-            if let Some(scope) = lock(&RACE).as_ref() {
-                scope.put(fault);
-            }
-        }
+        Here::Elsewhere => match lock(&RACE).clone() {
+            Some(scope) => scope.put(fault),
+            // A thread of the runner, which runs the tasks of an evaluation or of a sweep: no one else asks.
+            None => runner::Fault(fault.what).end_the_task(),
+        },
     });
 }

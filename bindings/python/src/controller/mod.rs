@@ -5,6 +5,7 @@
 
 pub(crate) mod define;
 pub(crate) mod failure;
+mod started;
 pub(crate) mod values;
 
 use std::cell::OnceCell;
@@ -95,7 +96,10 @@ impl Foreign {
             match answer {
                 Ok(answer) => {
                     self.answer(&object, method.text());
-                    if answer.is_none() { None } else { answer.extract().ok() }
+                    if method != Method::Sent || answer.is_none() {
+                        return None;
+                    }
+                    answer.extract().map_err(|_| self.mistagged(&answer)).ok()
                 }
                 Err(error) => {
                     self.raised(py, method.text(), error);
@@ -103,6 +107,22 @@ impl Foreign {
                 }
             }
         })
+    }
+
+    /// A start-up is over at this window, bytes: the object has it, and decides from now on.
+    fn take_over(&mut self, now: Time, window: u64) {
+        Python::attach(|py| {
+            let Some(object) = self.object.as_ref().map(|object| object.bind(py).clone()) else { return };
+            let put = || {
+                object.setattr(intern!(py, "window"), window as f64)?;
+                object.setattr(intern!(py, "ssthresh"), window as f64)
+            };
+            match put() {
+                Ok(()) => self.answer(&object, "__init__"),
+                Err(error) => self.raised(py, "__init__", error),
+            }
+        });
+        self.call(Method::StartEnd, || now.as_nanos());
     }
 
     /// A call into Python begins; in real time others see how long it takes.
@@ -133,24 +153,42 @@ impl Foreign {
 
     fn read(&mut self, object: &Bound<'_, PyAny>) -> Result<(), Wrong> {
         let py = object.py();
-        let window = number(object, intern!(py, "window"))?;
+        let window = number(object, intern!(py, "window"), Least::Zero, "bytes from 0 on")?;
         let Some(window) = window else {
             return Err(Wrong::new("window is None; make it a number of bytes"));
         };
         // One packet is the least of any controller.
         self.window = (window as u64).max(u64::from(self.mss));
-        let rate = number(object, intern!(py, "pacing_mbps"))?;
-        let gap = number(object, intern!(py, "gap"))?;
+        let wanted = "Mbit/s above 0, or None, which leaves packets to the window";
+        let rate = number(object, intern!(py, "pacing_mbps"), Least::AboveZero, wanted)?;
+        let gap = number(object, intern!(py, "gap"), Least::Zero, "ns from 0 on, or None")?;
         self.pacing = match (gap, rate) {
             (Some(gap), _) => Pacing::Gap(Nanos::from_nanos(gap as u64)),
             // A rate that rounds to no bytes at all would hold the flow for ever.
-            (None, Some(rate)) => Pacing::Rate(Rate::from_mbps(rate.max(0.0)).max(Rate::from_bytes_per_sec(1))),
+            (None, Some(rate)) => Pacing::Rate(Rate::from_mbps(rate).max(Rate::from_bytes_per_sec(1))),
             (None, None) => Pacing::Free,
         };
         let whole = |value: Option<f64>| value.map(|value| value as u64);
-        self.next_tick = whole(number(object, intern!(py, "next_tick"))?).map_or(Time::NEVER, Time::from_nanos);
-        self.threshold = whole(number(object, intern!(py, "ssthresh"))?).unwrap_or(u64::MAX);
+        let tick = number(object, intern!(py, "next_tick"), Least::Zero, "ns from 0 on, or None")?;
+        if tick.is_some() && !self.class.has(Method::Tick) {
+            return Err(Wrong::new("next_tick is set, and the class has no on_tick; define on_tick(self, now)"));
+        }
+        self.next_tick = whole(tick).map_or(Time::NEVER, Time::from_nanos);
+        let threshold = number(object, intern!(py, "ssthresh"), Least::Zero, "bytes from 0 on, or None")?;
+        self.threshold = whole(threshold).unwrap_or(u64::MAX);
         Ok(())
+    }
+
+    /// `on_sent` answered what cannot come back with a packet.
+    fn mistagged(&mut self, answer: &Bound<'_, PyAny>) {
+        let text = answer.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string().replace('\n', " "));
+        let (place, class) = (self.class.place(answer.py(), "on_sent"), &self.class.name);
+        self.fail(
+            format!(
+                "{class}.on_sent ({place}) answered {text}; answer a tag, a whole number from 0 to 2^64 - 1, or None"
+            ),
+            None,
+        );
     }
 
     fn raised(&mut self, py: Python<'_>, method: &str, error: PyErr) {
@@ -173,8 +211,20 @@ impl Wrong {
     }
 }
 
-/// A number that the object has, nothing for `None`.
-fn number(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Result<Option<f64>, Wrong> {
+/// The least value of an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Least {
+    Zero,
+    AboveZero,
+}
+
+/// A number that the object has, nothing for `None`; `wanted` says what it should be.
+fn number(
+    object: &Bound<'_, PyAny>,
+    name: &Bound<'_, PyString>,
+    least: Least,
+    wanted: &str,
+) -> Result<Option<f64>, Wrong> {
     let wrong = |error: PyErr| {
         let what = format!("{name} could not be read: {}", error.value(object.py()));
         Wrong { what: what.replace('\n', " "), exception: Some(error) }
@@ -184,7 +234,13 @@ fn number(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Result<Optio
         return Ok(None);
     }
     let value: f64 = value.extract().map_err(wrong)?;
-    if value.is_finite() { Ok(Some(value)) } else { Err(Wrong::new(&format!("{name} is {value}; keep it finite"))) }
+    if !value.is_finite() {
+        return Err(Wrong::new(&format!("{name} is {value}; keep it finite")));
+    }
+    if value < 0.0 || (value == 0.0 && least == Least::AboveZero) {
+        return Err(Wrong::new(&format!("{name} is {value}; make it {wanted}")));
+    }
+    Ok(Some(value))
 }
 
 impl Controller for Foreign {

@@ -4,9 +4,9 @@
 use paceline_cc::{self as cc, Nanos};
 use pyo3::prelude::*;
 
-/// A span that may be endless, which stands for unknown.
+/// A span above 0; endless stands for unknown.
 fn known(span: Nanos) -> Option<u64> {
-    (span != Nanos::MAX).then(|| span.as_nanos())
+    (span != Nanos::MAX && span != Nanos::ZERO).then(|| span.as_nanos())
 }
 
 /// A pyclass with the fields of a struct of `cc`, and how each is read from it.
@@ -282,11 +282,11 @@ value!(
     packets: Vec<Acked> = |ack| ack.packets.iter().map(|acked| Acked(*acked)).collect(),
     /// Payload bytes newly delivered.
     bytes: u64 = |ack| ack.bytes,
-    /// RTT of the newest of the packets that was sent once, ns.
-    rtt: Option<u64> = |ack| ack.rtt.map(Nanos::as_nanos),
+    /// RTT of the newest of the packets that was sent once, ns; above 0, or None.
+    rtt: Option<u64> = |ack| ack.rtt.and_then(known),
     /// Smoothed RTT (RFC 6298), ns; zero before the first sample.
     srtt: u64 = |ack| ack.srtt.as_nanos(),
-    /// Smallest RTT since the flow began, ns; None before the first sample.
+    /// Smallest RTT since the flow began, ns; above 0, and None before the first sample.
     min_rtt: Option<u64> = |ack| known(ack.min_rtt),
     /// A delivery-rate sample, where a valid one could be made.
     rate: Option<RateSample> = |ack| ack.rate.as_ref().map(RateSample::from),

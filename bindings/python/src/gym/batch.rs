@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::Seed;
+use paceline_experiment::{Seed, endpoints};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_sim::World;
@@ -15,7 +15,7 @@ use pyo3::types::{PyByteArray, PyTuple};
 
 use super::agent::{self, Acting, STEERED, Shared, lock};
 use super::monitor::{FIGURES, OBSERVATION};
-use crate::controller::failure;
+use crate::controller::failure::{self, Fault};
 use crate::error;
 use crate::scenario::{self, Given};
 
@@ -27,6 +27,9 @@ const DELAY_COST: f64 = 0.5;
 const LOSS_COST: f64 = 10.0;
 /// The queue of so many smallest RTTs costs most, so that rewards are bounded.
 const MOST_DELAY: f64 = 5.0;
+
+/// What is said where an environment cannot steer.
+const SIMULATED: &str = "give udp, tcp, alcc or icn";
 
 /// Numbers of the steered controllers of this process.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -65,6 +68,8 @@ struct Episode {
     world: World<'static>,
     now: Time,
     end: Time,
+    /// Index of the flow that is steered.
+    own: usize,
     over: bool,
 }
 
@@ -73,6 +78,9 @@ struct Seen {
     observation: [f32; OBSERVATION.len()],
     figures: [f64; FIGURES.len()],
     reward: f64,
+    /// The flow came to its end.
+    ended: bool,
+    /// The run's time is over.
     over: bool,
 }
 
@@ -101,13 +109,21 @@ impl Batch {
             let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
             let state = agent::seat(number)?;
             let contestant: Contestant = format!("{STEERED}:id={number}@{}", scenario.via).parse().map_err(
-                |problem: paceline_lab::contestant::ContestantError| PyValueError::new_err(problem.to_string()),
+                |_: paceline_lab::contestant::ContestantError| {
+                    let what = format!("via: there is no datapath '{}'; {SIMULATED}", scenario.via);
+                    error::scenario_error(py, Some("via"), what)
+                },
             )?;
             slots.push(Slot { number, contestant, seed: 0, plans: Vec::new(), rounds: 0, state, episode: None });
         }
         // The scenario is wrong here, or never.
         if let Some(first) = slots.first_mut() {
             first.prepare(py, &scenario)?;
+            let flows = first.plans.first().map(|plan| plan.flows(&first.contestant)).into_iter().flatten();
+            if flows.into_iter().any(|flow| endpoints::check(&flow).is_err()) {
+                let what = format!("via: the simulator has no datapath '{}'; {SIMULATED}", scenario.via);
+                return Err(error::scenario_error(py, Some("via"), what));
+            }
             first.plans.clear();
             first.rounds = 0;
         }
@@ -142,15 +158,12 @@ impl Batch {
         for slot in slots.iter_mut().filter(|slot| over(slot)) {
             slot.episode = None;
         }
-        let steps: Vec<Option<Seen>> = py.detach(|| {
-            failure::clear();
-            slots.iter_mut().zip(actions).map(|(slot, action)| slot.step(f64::from(action), acting)).collect()
+        let steps: Result<Vec<Option<Seen>>, Fault> = py.detach(|| {
+            failure::alone(|| {
+                slots.iter_mut().zip(actions).map(|(slot, action)| slot.step(f64::from(action), acting)).collect()
+            })
         });
-        if let Some(fault) = failure::take() {
-            let error = PyRuntimeError::new_err(fault.what);
-            error.set_cause(py, fault.exception);
-            return Err(error);
-        }
+        let steps = steps.map_err(|fault| failed(py, fault))?;
         let mut seen = Vec::new();
         for (slot, step) in slots.iter_mut().zip(steps) {
             seen.push(match step {
@@ -203,14 +216,24 @@ impl Slot {
         let config = plan
             .world(&self.contestant, None)
             .map_err(|problem| error::scenario_error(py, Some(&problem.key), problem.to_string()))?;
-        self.episode =
-            Some(Episode { world: World::new(config, None), now: Time::ZERO, end: scenario::end(&plan), over: false });
-        // Up to the first acknowledgements there is nothing to act upon.
-        let first = self.step(0.0, acting);
-        Ok(first.map_or_else(
-            || Seen { observation: [0.0; OBSERVATION.len()], figures: [0.0; FIGURES.len()], reward: 0.0, over: true },
-            |seen| Seen { reward: 0.0, over: false, ..seen },
-        ))
+        let own = plan.own().iter().position(|own| *own).unwrap_or_default();
+        let (now, end) = (Time::ZERO, scenario::end(&plan));
+        let begin = || {
+            self.episode = Some(Episode { world: World::new(config, None), now, end, own, over: false });
+            // Up to the first acknowledgements there is nothing to act upon, and no step that a flow could end with.
+            let first = self.step(0.0, acting);
+            self.episode.iter_mut().for_each(|episode| episode.over = false);
+            first
+        };
+        let first = failure::alone(begin).map_err(|fault| failed(py, fault))?;
+        let nothing = Seen {
+            observation: [0.0; OBSERVATION.len()],
+            figures: [0.0; FIGURES.len()],
+            reward: 0.0,
+            ended: false,
+            over: false,
+        };
+        Ok(Seen { reward: 0.0, ended: false, over: false, ..first.unwrap_or(nothing) })
     }
 
     /// Nothing where there is no episode.
@@ -225,7 +248,9 @@ impl Slot {
         };
         let ended = episode.world.run_until(until);
         episode.now = until;
-        episode.over = ended || until >= episode.end;
+        let done = episode.world.has_ended(episode.own);
+        let late = ended || until >= episode.end;
+        episode.over = done || late;
         let capacity = episode.world.capacity(from, until);
         let span = (until - from).max(Nanos::from_nanos(1));
         let mut state = lock(&self.state);
@@ -245,15 +270,22 @@ impl Slot {
             window / mss,
             capacity_mbps,
         ];
-        Some(Seen { observation, figures, reward, over: episode.over })
+        Some(Seen { observation, figures, reward, ended: done, over: late && !done })
     }
 }
 
-/// Observations, rewards, ends and figures of all environments, as bytes that numpy takes.
+fn failed(py: Python<'_>, fault: Fault) -> PyErr {
+    let error = PyRuntimeError::new_err(fault.what);
+    error.set_cause(py, fault.exception);
+    error
+}
+
+/// Observations, rewards, ends of flows, ends of time and figures of all environments, as bytes that numpy takes.
 fn answer<'py>(py: Python<'py>, seen: &[Seen]) -> PyResult<Bound<'py, PyTuple>> {
     let observations: Vec<u8> = seen.iter().flat_map(|seen| seen.observation).flat_map(f32::to_le_bytes).collect();
     let rewards: Vec<u8> = seen.iter().flat_map(|seen| seen.reward.to_le_bytes()).collect();
-    let ends: Vec<u8> = seen.iter().map(|seen| u8::from(seen.over)).collect();
+    let ended: Vec<u8> = seen.iter().map(|seen| u8::from(seen.ended)).collect();
+    let over: Vec<u8> = seen.iter().map(|seen| u8::from(seen.over)).collect();
     let figures: Vec<u8> = seen.iter().flat_map(|seen| seen.figures).flat_map(f64::to_le_bytes).collect();
-    PyTuple::new(py, [observations, rewards, ends, figures].map(|bytes| PyByteArray::new(py, &bytes)))
+    PyTuple::new(py, [observations, rewards, ended, over, figures].map(|bytes| PyByteArray::new(py, &bytes)))
 }

@@ -2,31 +2,32 @@
 
 use paceline_cc::{Ack, Nanos, Time};
 
-/// What is observed, with the bounds of each number.
-pub(crate) const OBSERVATION: [(&str, f32, f32); 9] = [
-    // Mean RTT over the smallest so far, less 1.
-    ("rtt", 0.0, 10.0),
-    // Change of the mean RTT since the step before, over the length of the step.
-    ("rtt_gradient", -1.0, 1.0),
-    // Delivered over the most that was delivered in a step so far, by rate.
-    ("throughput", 0.0, 1.0),
-    // log10 of delivered Mbit/s.
-    ("throughput_log", -3.0, 5.0),
-    // Lost over lost and delivered.
-    ("loss", 0.0, 1.0),
-    // Marked over delivered.
-    ("marks", 0.0, 1.0),
-    // Sent over delivered.
-    ("sent", 0.0, 4.0),
-    // log2 of the window over the product of the most throughput and the smallest RTT.
-    ("window", -8.0, 8.0),
-    // In flight over the window.
-    ("in_flight", 0.0, 2.0),
+/// What is observed, with the bounds of each number, and what it is.
+pub(crate) const OBSERVATION: [(&str, f32, f32, &str); 9] = [
+    ("rtt", 0.0, 10.0, "mean RTT of the step over the smallest so far, less 1; of the newest step with samples"),
+    ("rtt_gradient", -1.0, 1.0, "change of the mean RTT since the step before, over the length of the step, s/s"),
+    ("throughput", 0.0, 1.0, "payload rate delivered in the step, over the largest of a step so far"),
+    ("throughput_log", -3.0, 5.0, "log10 of the payload rate delivered in the step in Mbit/s; -3 for nothing"),
+    ("loss", 0.0, 1.0, "payload bytes declared lost over those lost and delivered, in the step"),
+    ("marks", 0.0, 1.0, "payload bytes delivered with a CE mark over those delivered, in the step"),
+    ("sent", 0.0, 4.0, "payload bytes sent over those delivered, in the step; 0 where none was delivered"),
+    ("window", -8.0, 8.0, "log2 of the window over the largest payload rate of a step so far times the smallest RTT"),
+    ("in_flight", 0.0, 2.0, "payload bytes in flight at the last acknowledgement or loss, over the window"),
 ];
 
-/// What a step was, for rewards and plots.
-pub(crate) const FIGURES: [&str; 7] =
-    ["time_s", "throughput_mbps", "rtt_ms", "queue_ms", "loss", "window_packets", "capacity_mbps"];
+/// What a step was, for rewards and plots, and what each is.
+pub(crate) const FIGURES: [(&str, &str); 7] = [
+    ("time_s", "end of the step since the start of the run, s"),
+    ("throughput_mbps", "payload delivered in the step, over its length, Mbit/s"),
+    ("rtt_ms", "mean RTT of the step, ms; of the newest step with samples"),
+    ("queue_ms", "the same less the smallest RTT so far, ms"),
+    ("loss", "payload bytes declared lost over those lost and delivered, in the step"),
+    ("window_packets", "window, packets"),
+    (
+        "capacity_mbps",
+        "what the link could have carried in the step, headers included, Mbit/s; NaN where nothing limits it",
+    ),
+];
 
 /// A step's figures, before what only the world knows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +112,7 @@ impl Monitor {
             share(self.in_flight as f64, window),
         ];
         let mut seen = [0.0; OBSERVATION.len()];
-        for ((seen, raw), (_, low, high)) in seen.iter_mut().zip(raw).zip(OBSERVATION) {
+        for ((seen, raw), (_, low, high, _)) in seen.iter_mut().zip(raw).zip(OBSERVATION) {
             *seen = (raw as f32).clamp(low, high);
         }
         (self.began, self.sent, self.delivered, self.lost, self.marked) = (now, 0, 0, 0, 0);

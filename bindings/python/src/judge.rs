@@ -1,0 +1,143 @@
+//! What is asked of a controller besides races: RFC 9743's questions, the rules of specifications, an event log once more.
+
+use std::path::{Path, PathBuf};
+
+use paceline_cc::event_log::{Reader, ReplayError, replay as feed};
+use paceline_conform::evaluate::{self as questions, Effort, EvaluateError};
+use paceline_conform::suite::{self, Measured, Score};
+use paceline_conform::{capture, qlog, rules, said, watch};
+use paceline_lab::contestant::Contestant;
+use paceline_lab::input::{self, Bounded, Bounds};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::conduct::Course;
+use crate::error;
+use crate::scenario;
+
+/// An answer or a verdict in JSON each, all of it for a terminal, and the page.
+type Said = (Vec<String>, String, String);
+
+/// Bounds of what others wrote: each reader has its own below.
+const LOGS: Bounds = Bounds { file: 4 << 30, line: 4 << 30 };
+
+fn contestant(text: &str) -> PyResult<Contestant> {
+    said::contestant(text).map_err(|problem| PyValueError::new_err(problem.to_string()))
+}
+
+/// What no one has to answer for here.
+fn broken(problem: impl ToString) -> PyErr {
+    PyRuntimeError::new_err(problem.to_string())
+}
+
+/// Asks RFC 9743's questions; see `paceline.evaluate`.
+#[pyfunction]
+pub(crate) fn evaluate(
+    py: Python<'_>,
+    name: &str,
+    quick: bool,
+    only: Option<String>,
+    threads: &Bound<'_, PyAny>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Said> {
+    let (contestant, threads) = (contestant(name)?, scenario::whole("threads", threads, usize::MAX)?);
+    let effort = if quick { Effort::QUICK } else { Effort::FULL };
+    let course = Course::default();
+    let ask = || questions::evaluate(&contestant, effort, only.as_deref(), threads, &course);
+    let answered = course.conduct(py, progress, |_| Ok(()), ask)?.map_err(|problem| match problem {
+        EvaluateError::Scenario(problem) => error::of_scenario(py, &problem),
+        EvaluateError::Unknown(_) => PyValueError::new_err(problem.to_string().replace("--only: ", "only: ")),
+        other => broken(other),
+    })?;
+    let about =
+        format!("Points are medians of {} runs with seeds of their own, most of {} s.", effort.runs, effort.seconds);
+    let call = format!("paceline.evaluate(\"{contestant}\")");
+    let page = questions::page(&contestant.to_string(), &answered, &about, &call).map_err(broken)?;
+    let lines = answered.iter().map(|one| serde_json::to_string(one).unwrap_or_default()).collect();
+    Ok((lines, questions::text(&answered), page))
+}
+
+/// Judges by the rules of a specification; see `paceline.conform`.
+#[pyfunction]
+pub(crate) fn conform(
+    py: Python<'_>,
+    name: Option<&str>,
+    rules_of: Option<String>,
+    files: Vec<(String, PathBuf)>,
+    threads: &Bound<'_, PyAny>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Said> {
+    let threads = scenario::whole("threads", threads, usize::MAX)?;
+    let known = rules::controllers();
+    let run = name.map(contestant).transpose()?;
+    let own = run.as_ref().map(|run| run.controller.entry().name.to_owned());
+    let rules_of = rules_of.or_else(|| own.clone().filter(|own| known.contains(&own.as_str())));
+    let Some(rules_of) = rules_of.filter(|name| known.contains(&name.as_str())) else {
+        let given = own.map_or_else(String::new, |own| format!("there are no rules for '{own}'; "));
+        return Err(PyValueError::new_err(format!("as_: {given}give one of {}", known.join(", "))));
+    };
+    let mut scores = Vec::new();
+    if let Some(contestant) = run {
+        let course = Course::default();
+        let contestants = [(contestant, rules_of.clone())];
+        let judge = || suite::judge(&contestants, Measured::InTheSimulator, threads, &course);
+        scores = course.conduct(py, progress, |_| Ok(()), judge)?.map_err(broken)?;
+    }
+    for (kind, path) in &files {
+        scores.push(py.detach(|| of_file(&rules_of, kind, path))?);
+    }
+    let call = format!("paceline.conform(as_=\"{rules_of}\")");
+    let page = paceline_conform::page::page(&scores, &call).map_err(broken)?;
+    let lines = said::json(&scores).iter().map(ToString::to_string).collect();
+    Ok((lines, said::table(&scores), page))
+}
+
+fn of_file(rules_of: &str, kind: &str, path: &Path) -> PyResult<Score> {
+    let file = path.display().to_string();
+    let from = input::open(path, LOGS)
+        .map_err(|error| PyOSError::new_err(format!("{file}: cannot be read ({error}); name a file")))?;
+    let wrong = |problem: String| PyValueError::new_err(problem);
+    let trajectory = match kind {
+        "events" => watch::read(&file, from).map_err(|problem| wrong(problem.to_string()))?,
+        "qlog" => qlog::read(&file, from).map_err(|problem| wrong(problem.to_string()))?,
+        _ => capture::read(&file, from, None).map_err(|problem| wrong(problem.to_string()))?,
+    };
+    Ok(Score::of_one(rules_of, trajectory))
+}
+
+/// Feeds an event log to its controller, or to another one; see `paceline.replay`.
+#[pyfunction]
+pub(crate) fn replay(py: Python<'_>, path: PathBuf, controller: Option<&str>) -> PyResult<Py<PyDict>> {
+    let file = path.display().to_string();
+    let from = input::open(&path, Bounds::EVENTS)
+        .map_err(|error| PyOSError::new_err(format!("{file}: cannot be read ({error}); name an event log")))?;
+    let mut reader: Reader<Bounded<std::fs::File>> = Reader::new(&file, from).map_err(|problem| wrong(&problem))?;
+    let (text, env) = (reader.header().controller.clone(), reader.header().env);
+    let text = controller.unwrap_or(&text);
+    let spec = input::controller(text)
+        .map_err(|problem| PyValueError::new_err(format!("{file}:1: controller: {problem}; register it first")))?;
+    let said = PyDict::new(py);
+    said.set_item("controller", spec.to_string())?;
+    let fed = crate::controller::failure::alone(|| feed(&mut reader, spec.build(&env).as_mut()));
+    match fed.map_err(|fault| broken(&fault))? {
+        Ok(events) => {
+            said.set_item("equal", true)?;
+            said.set_item("events", events)?;
+        }
+        Err(ReplayError::Mismatch(mismatch)) => {
+            said.set_item("equal", false)?;
+            said.set_item("line", mismatch.line)?;
+            said.set_item("event", mismatch.event)?;
+            said.set_item("answer", mismatch.answer)?;
+            said.set_item("recorded", mismatch.recorded)?;
+            said.set_item("replayed", mismatch.replayed)?;
+        }
+        Err(problem) => return Err(wrong(&problem)),
+    }
+    Ok(said.unbind())
+}
+
+fn wrong(problem: &dyn std::error::Error) -> PyErr {
+    PyValueError::new_err(problem.to_string())
+}
