@@ -16,6 +16,7 @@ mod arrive;
 mod ask;
 mod board;
 mod index;
+mod probe;
 mod recover;
 mod size;
 mod timers;
@@ -30,6 +31,7 @@ pub use arrive::Arrived;
 pub use size::{channel_is_contended, units_per_request};
 
 use board::Board;
+use probe::Probe;
 use recover::{Tolerance, Undo};
 use size::MeanRtt;
 
@@ -118,8 +120,18 @@ pub struct Flow {
     mean_rtt: MeanRtt,
     /// Timer expiries since something came in order.
     expiries: u32,
-    /// Since when nothing has come in order.
+    /// Timer expiries since a unit gave an RTT (Karn's algorithm, RFC 6298 section 3: until then the timeout stays doubled).
+    backoff: u32,
+    /// Units that came twice since a unit gave an RTT: the timer was too early.
+    premature: u32,
+    /// How often the oldest unit was asked for again since anything came.
+    repeats: u32,
+    /// Since when nothing has come.
     silent_since: Time,
+    /// The newest unit, asked for once more to hear of those before it.
+    probe: Option<Probe>,
+    probe_at: Time,
+    probe_due: bool,
     /// One request leaves at once, whatever the pace: the timer fired.
     urgent: bool,
     gave_up: bool,
@@ -157,7 +169,13 @@ impl Flow {
             tolerance: Tolerance::default(),
             mean_rtt: MeanRtt::default(),
             expiries: 0,
+            backoff: 0,
+            premature: 0,
+            repeats: 0,
             silent_since: Time::ZERO,
+            probe: None,
+            probe_at: Time::NEVER,
+            probe_due: false,
             urgent: false,
             gave_up: false,
             largest_request: MAX_UNITS,
@@ -198,7 +216,7 @@ impl Flow {
         self.board.outstanding()
     }
 
-    /// The source did not answer for 30 s or over 8 expiries of the timer: the flow asks it no more.
+    /// The source left several repeats unanswered and was silent for 30 s, or 60 s where it had answered before: the flow asks it no more.
     pub fn has_given_up(&self) -> bool {
         self.gave_up
     }
@@ -259,12 +277,6 @@ impl Flow {
     /// The time after which the timer expires at first, by the RTT.
     pub fn rto(&self) -> Nanos {
         self.driver.rtt().rto(&self.config.transport)
-    }
-
-    /// That of the timer that is armed now: unchanged at the first expiry, doubled at each that follows.
-    fn backed_off(&self) -> Nanos {
-        let doublings = self.expiries.saturating_sub(1).min(20);
-        self.rto().mul_div(1 << doublings, 1).min(self.config.transport.max_rto)
     }
 
     /// The rate at which units are asked for: the pace, or the window over the RTT; `None` where neither is known.

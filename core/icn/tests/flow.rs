@@ -12,8 +12,11 @@ fn ms(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
+/// Without tail probes, which have tests of their own.
 fn config() -> FlowConfig {
-    FlowConfig::default()
+    let mut config = FlowConfig::default();
+    config.transport.tail_probe = false;
+    config
 }
 
 #[test]
@@ -117,16 +120,90 @@ fn a_silent_source_is_given_up() {
     // 1, 2, 4, 8, 16 s, and the silence of 30 s.
     assert_eq!(expiries, 6);
     assert_eq!(flow.next_timeout(), Time::NEVER);
-    let (mut flow, mut row) = asked(&config(), 10);
+}
+
+#[test]
+fn a_lost_tail_is_found_by_a_probe_of_its_last_unit() {
+    let (mut flow, mut row) = asked(&FlowConfig::default(), 10);
+    for unit in 0..7 {
+        flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
+    }
+    // Two RTTs after the last that came.
+    assert_eq!(flow.next_timeout(), ms(60));
+    flow.on_timeout(ms(60));
+    let probe = flow.poll_request(ms(60), &mut row).expect("a probe");
+    assert_eq!(probe.as_slice(), [Units { first: 9, count: 1 }]);
+    assert_eq!(flow.poll_request(ms(60), &mut row), None);
+    // The timer counts from the probe.
+    assert_eq!(flow.next_timeout(), ms(280));
+    assert_eq!(flow.on_unit(ms(80), 9, UNIT as u32, false, false).expect("asked for").rtt, None);
+    let again = flow.poll_request(ms(80), &mut row).expect("what was asked for before it");
+    assert_eq!(again.as_slice(), [Units { first: 7, count: 2 }]);
+    let stats = flow.stats();
+    assert_eq!((stats.probes, stats.timeouts, stats.recoveries, stats.packets_lost), (1, 0, 1, 2));
+}
+
+#[test]
+fn a_probe_that_was_early_changes_nothing() {
+    let (mut flow, mut row) = asked(&FlowConfig::default(), 10);
+    for unit in 0..7 {
+        flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
+    }
+    flow.on_timeout(ms(60));
+    assert!(flow.poll_request(ms(60), &mut row).is_some());
+    for unit in 7..10 {
+        let arrived = flow.on_unit(ms(65), unit, UNIT as u32, false, false).expect("asked for");
+        assert!(!arrived.late, "{unit}");
+    }
+    assert!(flow.on_unit(ms(80), 9, UNIT as u32, false, false).is_none());
+    assert!(flow.is_idle() && flow.in_flight() == 0);
+    let stats = flow.stats();
+    assert_eq!((stats.packets_lost, stats.spurious, stats.recoveries), (0, 0, 0));
+    // The units that came late moved the mean.
+    assert!(flow.srtt() > Some(Nanos::from_millis(30)), "{:?}", flow.srtt());
+}
+
+#[test]
+fn a_probe_that_repaired_a_loss_asks_for_one_reduction() {
+    for twice in [false, true] {
+        let mut flow = Flow::new(&FlowConfig::default(), controller("reno"));
+        let mut row = Row { next: 0, end: 10 };
+        while flow.poll_request(Time::ZERO, &mut row).is_some() {}
+        for unit in 0..9 {
+            flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
+        }
+        flow.on_timeout(ms(60));
+        assert!(flow.poll_request(ms(60), &mut row).is_some());
+        flow.on_unit(ms(80), 9, UNIT as u32, false, false).expect("asked for");
+        let before = flow.controller().window();
+        assert_eq!(flow.stats().packets_lost, 0);
+        if twice {
+            // The unit itself was late.
+            assert!(flow.on_unit(ms(81), 9, UNIT as u32, false, false).is_none());
+        }
+        row.end = 20;
+        while flow.poll_request(ms(90), &mut row).is_some() {}
+        flow.on_unit(ms(110), 10, UNIT as u32, false, false).expect("asked for");
+        assert_eq!(flow.stats().packets_lost, u64::from(!twice));
+        assert_eq!(flow.controller().window() < before, !twice);
+    }
+}
+
+#[test]
+fn there_is_one_probe_at_a_time_and_the_timer_follows_it() {
+    let (mut flow, mut row) = asked(&FlowConfig::default(), 10);
     flow.on_unit(ms(20), 0, UNIT as u32, false, false).expect("asked for");
-    let mut expiries = 0;
-    while !flow.has_given_up() {
+    let mut requests = Vec::new();
+    while requests.len() < 4 {
         let now = flow.next_timeout();
         flow.on_timeout(now);
-        while flow.poll_request(now, &mut row).is_some() {}
-        expiries += 1;
+        while let Some(ranges) = flow.poll_request(now, &mut row) {
+            requests.push((now, ranges.units()));
+        }
     }
-    assert_eq!(expiries, 8);
+    // The probe, and a timeout after it all that is missing, twice.
+    assert_eq!(requests, [(ms(60), 1), (ms(280), 9), (ms(500), 9), (ms(940), 9)]);
+    assert_eq!((flow.stats().probes, flow.stats().timeouts), (1, 3));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod flow;
 mod hostile;
 mod integrity;
 mod large;
+mod outage;
 mod records;
 mod released;
 mod resume;

@@ -252,3 +252,26 @@ fn an_application_s_credit_bounds_what_is_asked_for() {
     let mbps = outcome.flows[0].bytes_ready as f64 * 8e-6 / 10.0;
     assert!((15.0..27.0).contains(&mbps), "half of the time: {mbps} Mbit/s");
 }
+
+/// Outages of 1 to 30 s, alone and in a row, of a link that keeps what its queue holds: soon after each the flow has its rate again.
+#[test]
+fn outages_are_passed() {
+    let cases: [&[(f64, f64)]; 5] = [
+        &[(5.0, 6.0)],
+        &[(5.0, 14.5)],
+        &[(5.0, 15.0)],
+        &[(5.0, 35.0)],
+        &[(5.0, 7.0), (8.0, 10.0), (12.0, 21.0), (22.0, 22.5), (26.0, 36.0)],
+    ];
+    for controller in ["bbr", "cubic", "reno", "copa", "bic", "dctcp", "verus"] {
+        for outages in cases {
+            let list: Vec<String> = outages.iter().map(|(from, to)| format!("['{from}s', '{to}s']")).collect();
+            let list = list.join(", ");
+            let down = format!("rate = '20 Mbit/s'\ndelay = '20ms'\nqueue = 'droptail:bdp=2'\noutages = [{list}]");
+            let outcome = run(&down, vec![asks(controller)], 1, 46);
+            let light = 46.0 - outages.iter().map(|(from, to)| to - from).sum::<f64>();
+            let used = outcome.flows[0].bytes_ready as f64 * 8e-6 / light / 20.0;
+            assert!(used > 0.75, "{controller}, dark in {list}: {used} of the rest, {:?}", outcome.flows[0].sender);
+        }
+    }
+}

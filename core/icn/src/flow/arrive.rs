@@ -26,7 +26,13 @@ impl Flow {
     /// A unit came with `bytes` of payload; `None`: it was not asked for, or came before. `ce`: with a congestion mark; `app_limited`: the
     /// source's storage limits it, not the network.
     pub fn on_unit(&mut self, now: Time, unit: u64, bytes: u32, ce: bool, app_limited: bool) -> Option<Arrived> {
-        let number = self.board.number_of(unit)?;
+        self.silent_since = now;
+        self.repeats = 0;
+        let Some(number) = self.board.number_of(unit) else {
+            self.premature = self.premature.saturating_add(1);
+            self.came_twice(unit);
+            return None;
+        };
         let record = *self.board.get(number)?;
         let prior_in_flight = self.board.in_flight;
         let in_order = number == self.board.first();
@@ -39,6 +45,8 @@ impl Flow {
         }
         let mut packet = record.packet;
         packet.bytes = bytes.clamp(1, UNIT as u32);
+        let ends = self.take_probe(now, &mut packet);
+        packet.follows |= record.overdue;
         let rtt = now - packet.sent_at;
         let early_repair = packet.retransmitted && rtt < self.driver.rtt().min();
         let late = record.state == State::Lost || early_repair;
@@ -47,21 +55,25 @@ impl Flow {
         let received = paceline_transport::Arrived::Newest(now);
         let delivery = self.driver.delivered(now, &mut [packet], exact && ce, &received);
         let (una, next) = (self.board.una(), self.board.next());
-        if !packet.retransmitted {
+        if !packet.retransmitted && !record.overdue {
             self.driver.sample(rtt, una, next);
+            self.backoff = 0;
+            self.premature = 0;
         }
         if let Some(rtt) = delivery.rtt {
             self.mean_rtt.sample(now, rtt, self.driver.rtt().min());
         }
-        if !early_repair {
+        if ends {
+            self.board.answered_last(packet.serial, rtt);
+        } else if !early_repair {
             self.board.answered(packet.serial, rtt);
         }
         self.settled(now, in_order);
         if late {
-            self.on_late(now);
+            self.on_late(now, record.overdue);
         }
         self.end_phase();
-        let lost_bytes = self.find_losses(now, prior_in_flight);
+        let lost_bytes = self.end_probe(now, packet.serial, prior_in_flight) + self.find_losses(now, prior_in_flight);
         let reduces = self.acknowledge(now, &delivery, ce, prior_in_flight, lost_bytes);
         if reduces {
             self.start_reduction();
@@ -71,6 +83,7 @@ impl Flow {
             self.driver.run_dry(now, self.board.in_flight);
         }
         self.driver.refresh();
+        self.arm_probe(now);
         Some(Arrived { rtt: delivery.rtt, late })
     }
 
@@ -105,7 +118,6 @@ impl Flow {
     pub(super) fn settled(&mut self, now: Time, in_order: bool) {
         if in_order {
             self.expiries = 0;
-            self.silent_since = now;
             self.arm(now);
         }
     }

@@ -23,6 +23,9 @@ impl Flow {
             self.wake_at = self.held_until;
             return None;
         }
+        if let Some(ranges) = self.ask_probe(now) {
+            return Some(ranges);
+        }
         let urgent = self.urgent;
         let mut quota = self.window().saturating_sub(self.board.in_flight) / BYTES;
         if quota == 0 {
@@ -148,6 +151,7 @@ impl Flow {
             }
         }
         self.urgent = false;
+        self.repeats = self.repeats.saturating_add(u32::from(repairs_first));
         self.stats.retransmits += u64::from(ranges.units());
         self.requested(now, &ranges);
         if repairs_first || self.rto_at == Time::NEVER {
@@ -156,7 +160,7 @@ impl Flow {
         Some(ranges)
     }
 
-    fn requested(&mut self, now: Time, ranges: &Ranges) {
+    pub(super) fn requested(&mut self, now: Time, ranges: &Ranges) {
         let bytes = u64::from(ranges.units()) * BYTES;
         self.requests += 1;
         self.requested_at = Some(now);
@@ -165,5 +169,6 @@ impl Flow {
         if let Some(prr) = &mut self.prr {
             prr.on_sent(bytes as u32);
         }
+        self.arm_probe(now);
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Record {
     pub(crate) asked_at: Time,
     /// Which path it was asked for over, counted up as paths change.
     pub(crate) path: u32,
+    /// The timer took it for lost: how long it waits says nothing of the path.
+    pub(crate) overdue: bool,
 }
 
 /// The records of a flow, from the oldest unsettled one on.
@@ -148,7 +150,7 @@ impl Board {
         packet.serial = self.depart(number);
         self.index.insert(unit, number);
         self.outstanding += 1;
-        self.records.push_back(Record { packet, unit, state: State::Out, asked_at: now, path });
+        self.records.push_back(Record { packet, unit, state: State::Out, asked_at: now, path, overdue: false });
         let last = self.records.len() - 1;
         &mut self.records[last].packet
     }
@@ -160,12 +162,22 @@ impl Board {
         let record = self.get_mut(number)?;
         record.state = State::Out;
         record.path = path;
-        let window_limited = record.packet.window_limited;
-        record.packet = Packet::new(record.packet.seq, UNIT as u32, now);
-        record.packet.serial = serial;
-        record.packet.retransmitted = true;
-        record.packet.window_limited = window_limited;
+        record.packet = repeated(&record.packet, serial, now);
         Some(&mut record.packet)
+    }
+
+    /// The newest unit that is out is asked for once more: answers it, and its packet as it was and as it is now.
+    pub(crate) fn ask_newest_again(&mut self, now: Time, path: u32) -> Option<(u64, Packet, &mut Packet)> {
+        let place = self.records.iter().rposition(|record| record.state == State::Out)?;
+        let number = self.first + place as u64;
+        self.serial += 1;
+        let serial = self.serial;
+        self.order.push_back((number, serial));
+        let record = self.get_mut(number)?;
+        let original = record.packet;
+        record.path = path;
+        record.packet = repeated(&original, serial, now);
+        Some((record.unit, original, &mut record.packet))
     }
 
     /// The first lost record to be asked for again.
@@ -197,6 +209,13 @@ impl Board {
         while self.records.front().is_some_and(|record| record.state == State::Settled) {
             self.records.pop_front();
             self.first += 1;
+        }
+    }
+
+    /// As [`Board::answered`]; no request with a lower serial will be any more.
+    pub(crate) fn answered_last(&mut self, serial: u64, rtt: Nanos) {
+        for _ in 0..self.disorder {
+            self.answered(serial, rtt);
         }
     }
 
@@ -258,7 +277,12 @@ impl Board {
             let Some(record) = self.get(number) else { continue };
             let overdue = number == self.first || record.packet.sent_at + age <= now;
             match record.state {
-                State::Out if overdue => self.lose(number, lost),
+                State::Out if overdue => {
+                    self.lose(number, lost);
+                    if let Some(record) = self.get_mut(number) {
+                        record.overdue = true;
+                    }
+                }
                 State::Lost => self.waiting.push_back(number),
                 State::Out | State::Settled => {}
             }
@@ -312,4 +336,13 @@ impl Board {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Record)> {
         (self.first..).zip(&self.records)
     }
+}
+
+/// The packet of a unit that is asked for again.
+fn repeated(before: &Packet, serial: u64, now: Time) -> Packet {
+    let mut packet = Packet::new(before.seq, UNIT as u32, now);
+    packet.serial = serial;
+    packet.retransmitted = true;
+    packet.window_limited = before.window_limited;
+    packet
 }

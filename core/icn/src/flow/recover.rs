@@ -80,10 +80,13 @@ impl Undo {
 }
 
 impl Flow {
-    /// A unit came that had been taken for lost.
-    pub(super) fn on_late(&mut self, now: Time) {
+    /// A unit came that had been taken for lost, by the timer or by the order of arrivals. What the timer does too early says nothing of that
+    /// order.
+    pub(super) fn on_late(&mut self, now: Time, by_timer: bool) {
         self.stats.spurious += 1;
-        self.tolerance.on_mistake(self.board.una(), self.board.next());
+        if !by_timer {
+            self.tolerance.on_mistake(self.board.una(), self.board.next());
+        }
         if self.undo.on_late() && matches!(self.phase, Phase::Recovery | Phase::Loss) {
             self.stats.spurious += self.board.restore();
             self.phase = Phase::Open;
@@ -135,6 +138,8 @@ impl Flow {
         if !repairing || again {
             self.stats.recoveries += 1;
             self.phase = Phase::Recovery;
+            self.probe = None;
+            self.probe_at = Time::NEVER;
             self.recovery_point = self.board.next();
             self.undo = Undo::start(count, false);
         } else {

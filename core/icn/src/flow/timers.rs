@@ -1,4 +1,8 @@
 //! Rule D: the timers.
+//!
+//! The timeout follows RFC 6298 with Karn's algorithm: what was asked for twice gives no RTT, nor does what the timer took for lost, which
+//! waited for the end of an outage and says nothing of the path; until a unit gives one, the timeout stays as long as it was doubled to.
+//! What differs: doubling has an end ([`Flow::longest`]), since it is a repeat that finds out that an outage is over.
 
 use paceline_cc::{Controller, Nanos, Phase, Time};
 use paceline_transport::Driver;
@@ -7,14 +11,25 @@ use super::Flow;
 use super::recover::{Tolerance, Undo};
 use super::size::MeanRtt;
 
-/// Expiries in a row, and silence, after which the source is given up (our choice: the release stops without a word after 120 s).
-const MOST_EXPIRIES: u32 = 8;
+/// Repeats without an answer before silence counts (our choice: one may be lost as what it repeats was, on a slow path the first may leave
+/// before the answer could be there).
+const LEAST_REPEATS: u32 = 3;
+
+/// Silence after which a source is given up that has never answered (our choice: the release stops without a word after 120 s) ...
 const LONGEST_SILENCE: Nanos = Nanos::from_secs(30);
+
+/// ... and one that has (our choice: twice as long, so that an outage of half a minute passes).
+const LONGEST_OUTAGE: Nanos = Nanos::from_secs(60);
+
+/// Timeouts that lie between two repeats at most (our choice: RFC 6298 section 2.5 permits no end below a minute, in which a path that is
+/// back stays unused; a unit in so long a time is no load on a path that carried a window in each RTT).
+const MOST_TIMEOUTS: u64 = 4;
 
 impl Flow {
     /// When [`Flow::on_timeout`] and [`Flow::poll_request`] want to be called.
     pub fn next_timeout(&self) -> Time {
-        self.rto_at.min(self.reordering_at).min(self.wake_at).min(self.driver.next_tick())
+        let losses = self.rto_at.min(self.reordering_at).min(self.probe_at);
+        losses.min(self.wake_at).min(self.driver.next_tick())
     }
 
     /// The time of [`Flow::next_timeout`] has come.
@@ -32,30 +47,63 @@ impl Flow {
         }
         if self.rto_at <= now {
             self.expire(now);
+        } else if self.probe_at <= now {
+            self.probe_at = Time::NEVER;
+            self.probe_due = true;
+            self.arm(now);
         }
     }
 
     /// Restarts the timer; it is off while nothing is waited for.
     pub(super) fn arm(&mut self, now: Time) {
-        self.rto_at = if self.board.is_empty() {
-            Time::NEVER
-        } else {
-            (now + self.backed_off()).min((self.silent_since + LONGEST_SILENCE).max(now))
-        };
+        if self.board.is_empty() {
+            self.rto_at = Time::NEVER;
+            return;
+        }
+        self.rto_at = now + self.backed_off();
+        let end = self.silent_since + self.longest_silence();
+        if self.repeats >= LEAST_REPEATS && end > now {
+            self.rto_at = self.rto_at.min(end);
+        }
+    }
+
+    /// The timeout that is in force: unchanged at the first expiry, doubled at each that follows.
+    fn backed_off(&self) -> Nanos {
+        let doublings = self.backoff.saturating_sub(1).min(20);
+        self.rto().mul_div(1 << doublings, 1).min(self.longest())
+    }
+
+    /// The longest timeout. A source that is not known may be a slow one; that of one that is known ends at [`MOST_TIMEOUTS`], but not below
+    /// the initial one, and is doubled for each unit that came twice, so that a path that has become slower is waited for in the end.
+    fn longest(&self) -> Nanos {
+        let config = &self.config.transport;
+        if self.srtt().is_none() {
+            return config.max_rto;
+        }
+        let most = self.rto().mul_div(MOST_TIMEOUTS, 1).max(config.initial_rto);
+        most.mul_div(1 << self.premature.min(20), 1).min(config.max_rto)
+    }
+
+    fn longest_silence(&self) -> Nanos {
+        if self.driver.bytes_delivered() > 0 { LONGEST_OUTAGE } else { LONGEST_SILENCE }
     }
 
     fn expire(&mut self, now: Time) {
         self.rto_at = Time::NEVER;
+        self.probe_at = Time::NEVER;
+        self.probe_due = false;
+        self.probe = None;
         if self.board.is_empty() {
             return;
         }
-        let overdue = self.rto();
-        self.expiries += 1;
-        if self.expiries >= MOST_EXPIRIES || self.silent_since + LONGEST_SILENCE <= now {
+        if self.repeats >= LEAST_REPEATS && self.silent_since + self.longest_silence() <= now {
             self.gave_up = true;
             self.reordering_at = Time::NEVER;
             return;
         }
+        let overdue = self.rto();
+        self.expiries += 1;
+        self.backoff = self.backoff.saturating_add(1);
         let prior_in_flight = self.board.in_flight;
         let fresh = matches!(self.phase, Phase::Open | Phase::Cwr);
         self.lost.clear();
@@ -91,7 +139,13 @@ impl Flow {
         self.tolerance = Tolerance::default();
         self.mean_rtt = MeanRtt::default();
         self.expiries = 0;
+        self.backoff = 0;
+        self.premature = 0;
+        self.repeats = 0;
         self.silent_since = now;
+        self.probe = None;
+        self.probe_at = Time::NEVER;
+        self.probe_due = false;
         self.urgent = false;
         self.gave_up = false;
         self.requested_at = None;

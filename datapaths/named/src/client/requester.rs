@@ -288,7 +288,7 @@ impl Requester {
         if self.unread() >= self.options.receive_buffer / 2 {
             self.came_at = now;
         }
-        let patience = self.options.patience;
+        let patience = self.options.patience * if self.opened { 2 } else { 1 };
         if now.since(self.came_at).as_nanos() > u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX) {
             return Err(FetchError::Silent { name: self.name, waited: patience, bytes: self.given });
         }
