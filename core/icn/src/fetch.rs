@@ -122,7 +122,7 @@ pub enum Dropped {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failed {
     /// No source answers any more.
-    #[error("no source answers: the last one was silent for 30 s; resume when it is back, or add a source")]
+    #[error("no source answers: all were silent for 30 s or more; resume when one is back, or add a source")]
     Silent,
     /// No source has it.
     #[error("no source has the object; check the name, or add a source")]
@@ -169,6 +169,10 @@ pub struct Fetch {
     /// Bytes that were handed out or wait to be, and that the application has not consumed.
     unconsumed: u64,
     records: Records,
+    /// No unit from this one on is asked for at present.
+    until: u64,
+    /// When a source may be asked for what another one brings late.
+    race_at: Time,
     done: bool,
     failure: Option<Failed>,
     stats: FetchStats,
@@ -194,6 +198,8 @@ impl Fetch {
             outputs: VecDeque::new(),
             unconsumed: 0,
             records: Records::default(),
+            until: u64::MAX,
+            race_at: Time::NEVER,
             done: false,
             failure: None,
             stats: FetchStats::default(),
@@ -238,6 +244,11 @@ impl Fetch {
     /// The application has consumed so many of the bytes that it was handed: there is room for others.
     pub fn consumed(&mut self, bytes: u64) {
         self.unconsumed = self.unconsumed.saturating_sub(bytes);
+    }
+
+    /// Units from this one on are not asked for before this is called again. Without it all are.
+    pub fn ask_until(&mut self, unit: u64) {
+        self.until = unit;
     }
 
     /// From now on requests say that they went through so many routers.

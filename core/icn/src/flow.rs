@@ -16,6 +16,7 @@ mod arrive;
 mod ask;
 mod board;
 mod index;
+mod outlook;
 mod probe;
 mod recover;
 mod size;
@@ -128,6 +129,8 @@ pub struct Flow {
     repeats: u32,
     /// Since when nothing has come.
     silent_since: Time,
+    /// The newest delivery rate.
+    arriving: Option<Rate>,
     /// The newest unit, asked for once more to hear of those before it.
     probe: Option<Probe>,
     probe_at: Time,
@@ -173,6 +176,7 @@ impl Flow {
             premature: 0,
             repeats: 0,
             silent_since: Time::ZERO,
+            arriving: None,
             probe: None,
             probe_at: Time::NEVER,
             probe_due: false,

@@ -8,6 +8,7 @@ mod hostile;
 mod integrity;
 mod large;
 mod outage;
+mod race;
 mod records;
 mod released;
 mod resume;

@@ -61,7 +61,7 @@ impl Fetch {
         }
         let past = self.map.is_past(unit);
         let asked = match self.map.slot(unit) {
-            Some(Slot::Asked(asked)) => Some(*asked),
+            Some(Slot::Asked(asked) | Slot::Raced(asked)) => Some(*asked),
             Some(Slot::Free | Slot::Doubted(_)) => None,
             None if !past => return Err(self.unsolicited(unit)),
             Some(Slot::Ready(_) | Slot::Early(..) | Slot::Had) | None => {

@@ -19,6 +19,8 @@ pub(super) enum Slot {
     Free,
     /// This source was.
     Asked(SourceId),
+    /// This source was, after another one that was asked for it first and is expected to answer later.
+    Raced(SourceId),
     /// These sources were, none of which is known to answer: any other may be asked too.
     Doubted(Sources),
     /// It came from this source, and what it is verified with did not.
@@ -202,7 +204,7 @@ impl Map {
                 match slot {
                     Slot::Early(..) => self.early += 1,
                     Slot::Free => self.returned.push_back((self.base + place, Some(source))),
-                    Slot::Asked(_) | Slot::Doubted(_) | Slot::Ready(_) | Slot::Had => {}
+                    Slot::Asked(_) | Slot::Raced(_) | Slot::Doubted(_) | Slot::Ready(_) | Slot::Had => {}
                 }
             }
         }
@@ -217,7 +219,7 @@ impl Map {
     pub(super) fn give_back(&mut self, unit: u64, source: SourceId, avoid: Option<SourceId>) -> bool {
         let Some(slot) = self.slot(unit) else { return false };
         match slot {
-            Slot::Asked(asked) if *asked == source => {}
+            Slot::Asked(asked) | Slot::Raced(asked) if *asked == source => {}
             Slot::Doubted(asked) if asked.has(source) => {
                 asked.remove(source);
                 if !asked.is_empty() {
@@ -237,7 +239,7 @@ impl Map {
     pub(super) fn doubt(&mut self, unit: u64, source: SourceId) {
         let Some(slot) = self.slot(unit) else { return };
         match slot {
-            Slot::Asked(asked) if *asked == source => *slot = Slot::Doubted(Sources::one(source)),
+            Slot::Asked(asked) | Slot::Raced(asked) if *asked == source => *slot = Slot::Doubted(Sources::one(source)),
             Slot::Doubted(asked) => asked.add(source),
             _ => return,
         }
@@ -246,6 +248,17 @@ impl Map {
         {
             self.returned.push_back((position, None));
         }
+    }
+
+    /// `source` is asked for `unit` as well as `first`, which was before. False where that is not, or no longer, waited for.
+    pub(super) fn race(&mut self, unit: u64, first: SourceId, source: SourceId) -> bool {
+        let slot = self.slot(unit).filter(|slot| matches!(slot, Slot::Asked(asked) if *asked == first));
+        slot.map(|slot| *slot = Slot::Raced(source)).is_some()
+    }
+
+    /// Whether this source and no other is asked for `unit`.
+    pub(super) fn is_asked(&mut self, unit: u64, source: SourceId) -> bool {
+        self.slot(unit).is_some_and(|slot| matches!(slot, Slot::Asked(asked) if *asked == source))
     }
 
     /// One past the last unit that was handed out.

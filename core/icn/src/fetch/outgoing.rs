@@ -3,10 +3,18 @@
 use paceline_cc::{Nanos, Time};
 
 use super::saved::Shelved;
-use super::share::Share;
+use super::share::{Race, Share};
 use super::source::Proof;
-use super::{Failed, Fetch, SourceId};
+use super::{Failed, Fetch, LEAST_BUFFER, SourceId};
+use crate::name::Kind;
 use crate::wire::{PADDED, Request};
+
+/// The part of its RTT by which a source must be earlier than another to be asked for what that was asked for (our choice: less than that, and
+/// sources that are alike would be asked for the same).
+const MARGIN: u64 = 8;
+
+/// Between two looks for what comes late (our choice: as long as a request may wait to become a larger one).
+const LOOK: Nanos = Nanos::from_millis(1);
 
 impl Fetch {
     /// The request that may leave now: written over `message`, for the source that is answered. To be called until it answers `None` after
@@ -30,19 +38,38 @@ impl Fetch {
         let count = self.sources.len();
         let alive = self.sources.iter().filter(|source| source.alive).count();
         let room = self.config.flow.receive_buffer.saturating_sub(self.unconsumed);
+        let until = self.until;
+        self.race_at = Time::NEVER;
         for step in 0..count {
             let index = (self.turn + step) % count;
             let id = SourceId(index as u32);
             let others = self.has_another(now, id);
-            let source = &mut self.sources[index];
+            let (before, rest) = self.sources.split_at_mut(index);
+            let Some((source, behind)) = rest.split_first_mut() else { continue };
             if !source.is_ready() {
                 continue;
             }
+            // The names of two sources may have different records.
+            let races = alive > 1 && self.name.kind() == Kind::Object && source.flow.srtt().is_some();
+            let answers_in = source.flow.answers_in(now);
+            let race = races.then_some(Race {
+                now,
+                patience: answers_in + answers_in.mul_div(1, MARGIN),
+                others: [before, behind],
+                hungry: self.unconsumed < LEAST_BUFFER,
+                again: Time::NEVER,
+                units: 0,
+            });
             let heard = source.heard;
             let saved = self.saved.as_deref_mut();
             let shelved = saved.map(|saved| Shelved { saved, verifier: &mut self.verifier });
-            let mut share = Share { map: &mut self.map, shelved, source: id, heard, others, room };
-            let Some(ranges) = source.flow.poll_request(now, &mut share) else { continue };
+            let mut share = Share { map: &mut self.map, shelved, source: id, heard, others, room, until, race };
+            let asked = source.flow.poll_request(now, &mut share);
+            if let Some(race) = share.race {
+                self.race_at = self.race_at.min(race.again.max(now + LOOK));
+                self.stats.reassigned += race.units;
+            }
+            let Some(ranges) = asked else { continue };
             let padded = if source.proof == Proof::Wanted { PADDED } else { 0 };
             message.clear();
             let (name, hops) = (self.name, self.config.hops);
@@ -63,13 +90,22 @@ impl Fetch {
             return Time::NEVER;
         }
         let alive = self.sources.iter().filter(|source| source.alive);
-        alive.map(|source| source.flow.next_timeout()).min().unwrap_or(Time::NEVER).min(self.records.due())
+        alive
+            .map(|source| source.flow.next_timeout())
+            .min()
+            .unwrap_or(Time::NEVER)
+            .min(self.records.due())
+            .min(self.race_at)
     }
 
     /// The time of [`Fetch::next_timeout`] has come.
     pub fn on_timeout(&mut self, now: Time) {
         if self.settle_record(now) {
             return;
+        }
+        if self.race_at <= now {
+            // The requests that follow look again.
+            self.race_at = Time::NEVER;
         }
         for index in 0..self.sources.len() {
             let others = self.sources.iter().filter(|source| source.alive).count() > 1;

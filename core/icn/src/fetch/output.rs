@@ -37,7 +37,7 @@ impl Fetch {
                 Slot::Had => {
                     self.verifier.have(unit);
                 }
-                Slot::Ready(_) | Slot::Free | Slot::Asked(_) | Slot::Doubted(_) | Slot::Early(..) => {}
+                Slot::Ready(_) | Slot::Free | Slot::Asked(_) | Slot::Raced(_) | Slot::Doubted(_) | Slot::Early(..) => {}
             }
         }
         if self.map.is_done() && self.failure.is_none() {

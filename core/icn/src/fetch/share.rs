@@ -1,8 +1,11 @@
 //! The map of units as one source's flow sees it.
 
+use paceline_cc::{Nanos, Time};
+
 use super::SourceId;
 use super::map::{Map, Slot};
 use super::saved::Shelved;
+use super::source::Source;
 use crate::UNIT;
 use crate::flow::Supply;
 use crate::ranges::Ranges;
@@ -19,6 +22,61 @@ pub(super) struct Share<'a> {
     pub(super) others: bool,
     /// Bytes that there is room for.
     pub(super) room: u64,
+    /// No unit from this one on is asked for.
+    pub(super) until: u64,
+    /// What may be asked of this source although another one was asked for it.
+    pub(super) race: Option<Race<'a>>,
+}
+
+/// The other sources, as one sees them that has nothing else to be asked for.
+pub(super) struct Race<'a> {
+    pub(super) now: Time,
+    /// In which time this source answers.
+    pub(super) patience: Nanos,
+    /// Those before it and those behind it.
+    pub(super) others: [&'a [Source]; 2],
+    /// The application waits for the next unit.
+    pub(super) hungry: bool,
+    /// When to look again.
+    pub(super) again: Time,
+    /// Units that it was asked for.
+    pub(super) units: u64,
+}
+
+impl Race<'_> {
+    /// Units that others were asked for and would bring later.
+    fn take(&mut self, map: &mut Map, source: SourceId, most: u32) -> Option<Ranges> {
+        let mut late = Vec::new();
+        let behind = self.others[0].len() + 1;
+        let others = self.others[0].iter().zip(0..).chain(self.others[1].iter().zip(behind..));
+        for (other, index) in others.filter(|(other, _)| other.alive) {
+            let first = SourceId(index as u32);
+            let full = late.len() + most as usize;
+            let again = other.flow.late(self.now, self.patience, |unit| {
+                if map.is_asked(unit, first) {
+                    late.push((unit, first));
+                }
+                late.len() < full
+            });
+            self.again = self.again.min(again);
+        }
+        late.sort_unstable_by_key(|(unit, _)| *unit);
+        let mut ranges: Option<Ranges> = None;
+        // The last ones would come last.
+        for (unit, first) in late.split_off(late.len().saturating_sub(most as usize)) {
+            let fits = match &mut ranges {
+                None => {
+                    ranges = Some(Ranges::one(unit));
+                    true
+                }
+                Some(ranges) => ranges.push(unit),
+            };
+            if fits && map.race(unit, first, source) {
+                self.units += 1;
+            }
+        }
+        ranges
+    }
 }
 
 impl Share<'_> {
@@ -82,10 +140,18 @@ impl Supply for Share<'_> {
         let mut ranges: Option<Ranges> = None;
         loop {
             let position = self.map.base + self.map.slots.len() as u64;
-            if position >= limit || ranges.is_some_and(|ranges| ranges.units() >= most) {
+            if ranges.is_some_and(|ranges| ranges.units() >= most) {
                 return ranges;
             }
+            if position >= limit {
+                let Self { map, race, source, .. } = self;
+                let race = race.as_mut().filter(|race| race.hungry || position >= map.end);
+                return ranges.or_else(|| race?.take(map, *source, most));
+            }
             let unit = self.map.unit_at(position);
+            if unit >= self.until {
+                return ranges;
+            }
             if self.is_there(unit) {
                 self.map.slots.push_back(Slot::Had);
                 continue;

@@ -26,7 +26,7 @@ pub struct FetchStats {
     pub malformed: u64,
     /// Refusals.
     pub nacks: u64,
-    /// Units taken from one source to be asked of another.
+    /// Units taken from one source to be asked of another, or asked of a faster one as well.
     pub reassigned: u64,
     /// By source.
     pub sources: Vec<SourceStats>,

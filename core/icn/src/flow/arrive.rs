@@ -1,6 +1,6 @@
 //! Rules B and C: a unit comes, or an answer that it does not.
 
-use paceline_cc::{Ecn, Nanos, Phase, Time};
+use paceline_cc::{Ecn, Nanos, Phase, Rate, Time};
 use paceline_transport::{Delivery, Marks, Progress};
 
 use super::Flow;
@@ -54,6 +54,9 @@ impl Flow {
         let exact = matches!(self.ecn, Ecn::Exact | Ecn::L4s);
         let received = paceline_transport::Arrived::Newest(now);
         let delivery = self.driver.delivered(now, &mut [packet], exact && ce, &received);
+        if let Some(sample) = delivery.rate {
+            self.arriving = Some(Rate::from_bytes_in(sample.delivered, sample.interval));
+        }
         let (una, next) = (self.board.una(), self.board.next());
         if !packet.retransmitted && !record.overdue {
             self.driver.sample(rtt, una, next);

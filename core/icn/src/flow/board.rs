@@ -332,6 +332,11 @@ impl Board {
         self.burst_from = self.first + self.span();
     }
 
+    /// The records that are not settled.
+    pub(crate) fn unsettled(&self) -> impl DoubleEndedIterator<Item = &Record> {
+        self.records.iter().filter(|record| record.state != State::Settled)
+    }
+
     /// The records, with their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Record)> {
         (self.first..).zip(&self.records)

@@ -143,6 +143,7 @@ impl Flow {
         self.premature = 0;
         self.repeats = 0;
         self.silent_since = now;
+        self.arriving = None;
         self.probe = None;
         self.probe_at = Time::NEVER;
         self.probe_due = false;
