@@ -145,6 +145,37 @@ fn who_asks_for_many_objects_leaves_others_theirs() {
 }
 
 #[test]
+fn who_asks_for_a_unit_alone_makes_a_router_fetch_few_more() {
+    let (place, name, _) = published(6000);
+    let origin = Server::start(&config(place.store.folder())).expect("a server");
+    let cache = tempfile::tempdir().expect("a folder");
+    let router = Server::start(&between(cache.path(), origin.address())).expect("a router");
+    let mut client = Client::of(router.address());
+    client.ask(name, 0, 1, PADDED, 2);
+    client.ask(name, 0, 1, 0, 1);
+    // Until nothing more comes from the origin.
+    let fetched = || {
+        let mut before = 0;
+        loop {
+            std::thread::sleep(Duration::from_millis(300));
+            match origin.counts().router.sent_units {
+                same if same == before => break same,
+                more => before = more,
+            }
+        }
+    };
+    let first = fetched();
+    assert!((64..=68).contains(&first), "{first} units for one");
+    let mut all = first;
+    for (unit, most) in [(150, 200), (3000, 200), (1_000_000, 200)] {
+        client.ask(name, unit, 1, 0, 1);
+        let now = fetched();
+        assert!(now - all <= most, "{} units for unit {unit}", now - all);
+        all = now;
+    }
+}
+
+#[test]
 fn a_router_without_upstream_says_so() {
     let cache = tempfile::tempdir().expect("a folder");
     let mut config = between(cache.path(), "127.0.0.1:9".parse().expect("an address"));

@@ -25,7 +25,7 @@ use super::keeper::Keeper;
 use crate::Cache;
 use crate::kept::Kept;
 use crate::store::StoreError;
-use job::{AHEAD, Job};
+use job::{FIRST_AHEAD, Job};
 
 /// Fetches at once (our choice: each has up to 7 MB).
 const JOBS: usize = 16;
@@ -147,9 +147,7 @@ impl Upstream {
         let (Some(first), Some(last)) = (missing.ranges.as_slice().first(), missing.ranges.as_slice().last()) else {
             return Ok(());
         };
-        let near = |job: &&mut Job| {
-            job.name == name && !job.done && (job.from..=job.wanted + 2 * AHEAD).contains(&first.first)
-        };
+        let near = |job: &&mut Job| job.name == name && job.is_near(first.first);
         if let Some(job) = self.jobs.iter_mut().find(near) {
             if missing.hops >= job.hops {
                 if job.manifest.is_none() {
@@ -159,7 +157,7 @@ impl Upstream {
                 job.fetch.set_hops(job.hops);
             }
             job.kept |= again;
-            job.wanted = job.wanted.max(last.end());
+            job.miss(last.end());
             job.asked_by(source, now);
             return Ok(());
         }
@@ -169,20 +167,13 @@ impl Upstream {
             let gone = self.jobs.swap_remove(makes_room(&all, source, SETTLED).ok_or(Reason::Busy)?);
             router.failed(&gone.name, 0..u64::MAX, Reason::Busy, reply);
         }
-        let job = self.begin(now, unix_s, missing, first.first, last.end(), again).map_err(|_| Reason::Busy)?;
+        let mut job = self.begin(now, unix_s, missing, first.first, again).map_err(|_| Reason::Busy)?;
+        job.begin(last.end());
         self.jobs.push(job);
         Ok(())
     }
 
-    fn begin(
-        &mut self,
-        now: Time,
-        unix_s: u64,
-        missing: &Missing,
-        first: u64,
-        end: u64,
-        again: bool,
-    ) -> io::Result<Job> {
+    fn begin(&mut self, now: Time, unix_s: u64, missing: &Missing, first: u64, again: bool) -> io::Result<Job> {
         let name = missing.name;
         let cached = self.cache.find(&name);
         // Without a manifest: the last data unit that cannot be behind it, as one unit of 59 is an index unit.
@@ -222,7 +213,8 @@ impl Upstream {
             askers: vec![(Source::of(missing.from), now)],
             used: false,
             from,
-            wanted: end,
+            wanted: first,
+            ahead: FIRST_AHEAD,
             furthest: 0,
             kept,
             manifest: None,

@@ -6,12 +6,17 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use paceline_cc::{Nanos, Time};
 use paceline_clock::Clock;
+use paceline_icn::ranges::MAX_UNITS;
 use paceline_icn::{Fetch, Name, Output, Source, SourceId, Standing};
 use paceline_path::Codepoint;
 use paceline_udp::socket::Socket;
 
-/// Units that a fetch is ahead of the last one that was asked for (our choice: what a receiver asks for next is there).
-pub(super) const AHEAD: u64 = 512;
+/// Units that a fetch is ahead of the last one that was asked for, at most (our choice: what a receiver asks for next is there).
+const AHEAD: u64 = 512;
+
+/// ... and at the start (our choice: the largest request, so that one that asks for a unit makes a router fetch no more than that). It doubles each time
+/// that someone misses what is further on, as Linux's `ondemand_readahead` does.
+pub(super) const FIRST_AHEAD: u64 = MAX_UNITS as u64;
 
 /// Units of a fetch that are kept in memory after they came.
 const RECENT: usize = 2048;
@@ -39,7 +44,10 @@ pub(super) struct Job {
     pub(super) used: bool,
     /// The first unit that can still come, or is still in memory.
     pub(super) from: u64,
+    /// One past the last unit that was asked for.
     pub(super) wanted: u64,
+    /// Units that it is ahead of that.
+    pub(super) ahead: u64,
     pub(super) furthest: u64,
     pub(super) kept: bool,
     pub(super) manifest: Option<Bytes>,
@@ -54,6 +62,30 @@ pub(super) struct Job {
 impl Job {
     pub(super) fn stored_units(&self) -> Option<u64> {
         if self.record { Some(1) } else { self.fetch.manifest().map(|manifest| manifest.layout().stored_units()) }
+    }
+
+    /// The last unit that it may be asked for: further ones are for another fetch.
+    fn furthest_asked(&self) -> u64 {
+        self.wanted.saturating_add(2 * self.ahead)
+    }
+
+    /// Whether it is the fetch for who misses `unit`.
+    pub(super) fn is_near(&self, unit: u64) -> bool {
+        !self.done && (self.from..=self.furthest_asked()).contains(&unit)
+    }
+
+    /// Someone misses units up to `end`.
+    pub(super) fn miss(&mut self, end: u64) {
+        if end > self.wanted {
+            self.ahead = AHEAD.min(2 * self.ahead);
+            self.begin(end);
+        }
+    }
+
+    /// Units up to `end` are asked for: they come, as far as that is not too far away, and those that it is ahead.
+    pub(super) fn begin(&mut self, end: u64) {
+        self.wanted = end.min(self.furthest_asked());
+        self.fetch.ask_until(self.wanted.saturating_add(self.ahead));
     }
 
     pub(super) fn is_idle(&self, now: Time) -> bool {
@@ -99,7 +131,7 @@ impl Job {
     /// Verified units, as far as they may come: what is not taken is not replaced.
     pub(super) fn take(&mut self) -> Vec<(u64, Bytes)> {
         let mut came = Vec::new();
-        while self.furthest < self.wanted + AHEAD
+        while self.furthest < self.wanted.saturating_add(self.ahead)
             && let Some(output) = self.fetch.poll_output()
         {
             let (unit, bytes) = match output {
