@@ -1,4 +1,4 @@
-//! A framed connection with a stranger: its bytes in two pieces read as they do in one; what is read is written again byte by
+//! A framed connection with a stranger: its bytes in two pieces, and one by one as they trickle in, read as they do in one; what is read is written again byte by
 //! byte as it was; a violation is one line. The first byte of the input says where it is cut.
 #![no_main]
 
@@ -33,6 +33,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (first, second) = bytes.split_at(usize::from(*cut).min(bytes.len()));
     let (out, ended) = again(&[bytes]);
     assert_eq!(again(&[first, second]), (out.clone(), ended));
+    let trickle: Vec<&[u8]> = bytes.chunks(1).collect();
+    assert_eq!(again(&trickle), (out.clone(), ended));
     match ended {
         Ok(()) if bytes.is_empty() => {}
         Ok(()) => assert_eq!(out, bytes),

@@ -1,5 +1,6 @@
 //! Messages of name resolution from a stranger, to a service and to whoever asks one: they are refused, or they are read again as they
-//! were after being written; no answer of the service is longer than what it answers, and its table stays bounded.
+//! were after being written; no answer of the service is longer than what it answers, its table stays bounded, and who
+//! announces first finds a place whatever four others have announced.
 #![no_main]
 
 use std::net::SocketAddr;
@@ -34,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
             nonce: at(1).into(),
             number: u64::from_be_bytes([at(2), at(3), 0, 0, 0, 0, at(4), at(5)]),
             ttl_s: u32::from_be_bytes([at(6) & 1, 0, at(7), at(8)]),
-            address: SocketAddr::from(([10, 0, 0, at(9) % 8], 4871)),
+            address: SocketAddr::from(([10, 0, 0, at(9) % 4], 4871)),
             names: vec![name; usize::from(at(10) % 41)],
         };
         Message::Announce(announce).encode(Some(&key), &mut message);
@@ -42,4 +43,16 @@ fuzz_target!(|bytes: &[u8]| {
         Message::Resolve { nonce: at(12).into(), name }.encode(None, &mut message);
         hear(at(13).into(), &message);
     }
+    if matches!(Message::decode(bytes, Some(&key)), Ok(Message::Announce(_))) {
+        // A fifth one, of a seed.
+        return;
+    }
+    // At the latest time of theirs.
+    let address = SocketAddr::from(([10, 0, 1, 1], 4871));
+    let name = Name::new(Kind::Object, [77; 32]);
+    let announce = Announce { nonce: 1, number: u64::MAX, ttl_s: 60, address, names: vec![name] };
+    Message::Announce(announce).encode(Some(&key), &mut message);
+    let _ = service.on_datagram(255, &message, &mut reply);
+    let places = service.find(&name, 0, 255);
+    assert!(places.iter().any(|found| found.address == address), "{places:?}");
 });

@@ -1,6 +1,6 @@
 //! A transfer with a stranger: its bytes in two pieces mean what they do in one, at the server and at the client; a message that is
-//! read is written again byte by byte as it was; a breach is one line. A token's text is one token's. The first byte of the input says
-//! where it is cut.
+//! read is written again byte by byte as it was; a breach is one line. A token's text is one token's; a proof is good for names of its scope until it
+//! expires, for one nonce, and for no other request. The first byte of the input says where it is cut.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -54,7 +54,34 @@ fn ask(request: &Request, pieces: &[&[u8]]) -> Story {
     (story, object, Ok(()))
 }
 
+/// A token of a scope and an end, and a request of it that somebody on the way changes.
+fn proofs(bytes: &[u8]) {
+    let [cut, expiry, now, changed, place, text @ ..] = bytes else { return };
+    let Ok(text) = str::from_utf8(text) else { return };
+    let cut = text.floor_char_boundary(usize::from(*cut));
+    let (scope, name) = text.split_at(cut);
+    let key = Key::new(&[1; 32]);
+    let Ok(token) = key.token(u64::from(*expiry), scope) else { return };
+    // Half of the names are of the scope.
+    let name = if changed & 1 == 0 { text } else { name };
+    let mut request = Request { size: 100, ..Request::new(Kind::Put, name) };
+    token.sign(&mut request, &[7; 16]);
+    let good = name.starts_with(scope) && (*expiry == 0 || now < expiry);
+    assert_eq!(key.check(&request, &[7; 16], u64::from(*now)).is_ok(), good);
+    assert!(key.check(&request, &[8; 16], u64::from(*now)).is_err());
+    let mut written = Vec::new();
+    if request.write(&mut written).is_err() {
+        return;
+    }
+    let place = usize::from(*place) % written.len();
+    written[place] ^= changed | 1;
+    if let Ok(Some((other, _))) = Request::read(&written) {
+        assert!(key.check(&other, &[7; 16], u64::from(*now)).is_err(), "{request:?} became {other:?}");
+    }
+}
+
 fuzz_target!(|bytes: &[u8]| {
+    proofs(bytes);
     let Some((cut, bytes)) = bytes.split_first() else { return };
     let (first, second) = bytes.split_at(usize::from(*cut).min(bytes.len()));
     let one_line = |story: &Story| {
