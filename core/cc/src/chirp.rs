@@ -19,7 +19,7 @@ pub mod rounds;
 mod train;
 
 use crate::ability::Ability;
-use crate::entry::{Kind, Param, Params, StartUpEntry};
+use crate::entry::{Kind, ON_OFF, Param, Params, StartUpEntry};
 use geometry::LONGEST;
 
 pub use adaptive::Adaptive;
@@ -37,12 +37,14 @@ pub struct Settings {
     /// First gap over average gap, 1 to 3. [`Load`] starts there and goes below it as the chirps close in on the
     /// estimate.
     pub geometry: f64,
+    /// [`Adaptive`] takes charge again when marks have vanished.
+    pub again: bool,
 }
 
 impl Default for Settings {
     /// 16 packets, gain 2, geometry 2: what every result of the paper used.
     fn default() -> Self {
-        Self { packets: 16, gain: 2.0, geometry: 2.0 }
+        Self { packets: 16, gain: 2.0, geometry: 2.0, again: false }
     }
 }
 
@@ -53,6 +55,7 @@ impl Settings {
             packets: params.number(PACKETS.name) as usize,
             gain: params.number(GAIN.name),
             geometry: params.number(GEOMETRY.name),
+            again: params.on(AGAIN.name),
         }
     }
 }
@@ -81,12 +84,20 @@ const GEOMETRY: Param = Param {
     source: "Paced Chirping section IV; with chirp-r the largest",
 };
 
+const AGAIN: Param = Param {
+    name: "chirp_again",
+    unit: "switch",
+    kind: ON_OFF,
+    default: "off",
+    source: "Paced Chirping section V suggests to chirp again when marks vanish; off, because it takes from flows that cause none",
+};
+
 /// `start=chirp` in the registry.
 pub const ENTRY: StartUpEntry = StartUpEntry {
     name: "chirp",
     summary: "paced chirping, ours: goes past the paper",
     source: "docs/design/paced-chirping.md, after Misund and Briscoe 2019",
-    params: &[PACKETS, GAIN, GEOMETRY],
+    params: &[PACKETS, GAIN, GEOMETRY, AGAIN],
     needs: &[Ability::ExactGaps],
     holds_against_marks: true,
     make: |params, env| Box::new(Adaptive::new(env, &Settings::from_params(params))),

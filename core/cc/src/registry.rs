@@ -210,6 +210,7 @@ mod tests {
             "controller 'cubic': chirp_packets does not apply to start=hystart; it goes with chirp, chirp-p, chirp-q, chirp-r"
         );
         assert!(error("prague:start=chirp-r,chirp_gain=2").contains("does not apply to start=chirp-r"));
+        assert!(error("dctcp:start=chirp-q,chirp_again=off").ends_with("it goes with chirp"));
         assert_eq!(
             error("reno:start=chirp-q,chirp_packets=1"),
             "controller 'reno': chirp_packets=1 is not a number from 2 to 64"

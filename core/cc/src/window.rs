@@ -97,6 +97,12 @@ pub trait StartUp: Send {
         false
     }
 
+    /// Something was delivered while the policy is in charge and no reduction is due. True takes charge again, with
+    /// `window` set for it.
+    fn resumes(&mut self, _ack: &Ack<'_>, _window: &mut Window) -> bool {
+        false
+    }
+
     /// Marks do not end the start-up: the policy observes them and answers none until it is in charge.
     fn holds_against_marks(&self) -> bool {
         false

@@ -173,6 +173,19 @@ fn it_hands_over_once_and_a_rival_keeps_its_share() {
 }
 
 #[test]
+fn it_chirps_again_when_another_flow_has_left_if_asked() {
+    let run = |again: &str| {
+        let spec = format!("dctcp:start=chirp,chirp_again={again}");
+        let leaves = Flow { stop: Some(Time::from_millis(4_000)), ..flow(&spec) };
+        let queue = Some("step:threshold=1ms".parse().unwrap());
+        let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, 50, vec![flow(&spec), leaves]) }.run(9);
+        share(&outcome, 0, 4_500, 9_000)
+    };
+    let (again, once) = (run("on"), run("off"));
+    assert!(again > 0.9 && again > once + 0.1, "{again}, without {once}");
+}
+
+#[test]
 fn any_amount_of_data_is_delivered() {
     for packets in 1..60u64 {
         let workload = Workload::Bytes(Bytes(packets * 1_448 - 700));

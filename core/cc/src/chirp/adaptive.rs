@@ -16,7 +16,9 @@
 //! - **It ends** when the load comes near what the gap found would fill, after twenty round trips without calm growth,
 //!   when a queue of 30 ms stands, on loss, or when chirps cannot be read (slow start goes on from there where the host
 //!   could not keep the gaps). So it always ends.
-//! - **It hands over once**: capacity that becomes free later is the policy's to find. After a spurious loss it goes on.
+//! - **It hands over once**: capacity that becomes free later is the policy's to find. After a spurious loss it goes on. With
+//!   `chirp_again=on` it looks whether capacity has become free when a path that marks has marked nothing for two round trips more than
+//!   twice the time between marks in a steady state, and takes what is.
 //! - **A silence** leaves standing what was in use before, for five minutes (RFC 7661): the load while it chirps, the window
 //!   after it has handed over, which then leaves over a round trip. A flow that has less to send than its load is not waiting.
 
@@ -24,7 +26,7 @@ use std::collections::VecDeque;
 
 use crate::controller::{Ack, Acked, Env, Pacing, Restart, Sent};
 use crate::hystart::HyStartPlusPlus;
-use crate::units::Nanos;
+use crate::units::{Nanos, Time};
 use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Signal, StartUp, Window};
 
 use super::Settings;
@@ -68,6 +70,8 @@ const NEAR: f64 = 0.8;
 const HANDED: f64 = 0.95;
 /// Round trips without calm growth, in total, that end it.
 const PATIENCE: f64 = 20.0;
+/// The same while it looks whether capacity has become free: it takes what is free, and displaces no other flow.
+const LOOK: f64 = 2.0;
 /// A standing queue so long ends it (newest branch): the capacity has fallen, or somebody fills the queue.
 const OVERLOAD: Nanos = Nanos::from_millis(30);
 /// Trains in a row that could not be read and end it.
@@ -77,6 +81,9 @@ const REPEATING: f64 = 0.125;
 const SCATTERED: f64 = 0.25;
 /// A silence of so long halves what was in use before it (RFC 7661 section 4.4.3).
 const VALID: Nanos = Nanos::from_secs(300);
+/// Round trips without a mark, beyond twice those between marks in a steady state, that mean that capacity has become free
+/// (Paced Chirping section V has two; twice is ours, because one steady flow's intervals scatter).
+const VANISHED: f64 = 2.0;
 
 /// One train of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,6 +154,8 @@ pub struct Adaptive {
     /// Round trips since a mark, and those without calm growth.
     unmarked: f64,
     waiting: f64,
+    /// It has taken charge again to see whether capacity has become free.
+    looking: bool,
     /// Trains in a row that could not be read, and those of them that left ragged.
     unreadable: u32,
     ragged: u32,
@@ -162,8 +171,8 @@ pub struct Adaptive {
     flying: VecDeque<Flying>,
     /// Most packets that shared an acknowledgement. Once some did, a lone one may have waited.
     shared: usize,
-    /// The path has marked.
-    marks: bool,
+    /// When the last mark came; `None` on a path that has marked nothing.
+    marked_at: Option<Time>,
 }
 
 impl Adaptive {
@@ -184,6 +193,7 @@ impl Adaptive {
             in_flight: 0.0,
             unmarked: 0.0,
             waiting: 0.0,
+            looking: false,
             unreadable: 0,
             ragged: 0,
             near: 0.0,
@@ -193,7 +203,7 @@ impl Adaptive {
             plan: None,
             flying: VecDeque::new(),
             shared: 1,
-            marks: false,
+            marked_at: None,
         }
     }
 
@@ -334,10 +344,14 @@ impl Adaptive {
         let met = self.capacity.is_some_and(|capacity| reading > capacity.mul_f64(BUSY));
         let busy = marked > 0.0 || met;
         // Marks say when it is too much; where none ever came, the delay has to.
-        let pushing = busy && self.marks;
+        let pushing = busy && self.marked_at.is_some();
         if busy {
             let step = (STEP + STEP_GROWTH * self.unmarked) * part * (1.0 - marked);
-            self.load += if pushing { step } else { step.min(room) };
+            self.load += match (self.looking, pushing) {
+                (true, _) => 0.0,
+                (false, true) => step,
+                (false, false) => step.min(room),
+            };
         } else {
             let most = if self.load < FREE * target { f64::INFINITY } else { APPROACH * (target - self.load).max(0.0) };
             let step = ((self.gain() - 1.0) * packets).min(most * part).min(room);
@@ -358,7 +372,8 @@ impl Adaptive {
         if self.srtt >= self.min_rtt + OVERLOAD {
             return Some(self.load * self.min_rtt.as_nanos() as f64 / self.srtt.as_nanos() as f64);
         }
-        (self.waiting > PATIENCE || self.unreadable >= UNREADABLE).then_some(self.load)
+        let patience = if self.looking { LOOK } else { PATIENCE };
+        (self.waiting > patience || self.unreadable >= UNREADABLE).then_some(self.load)
     }
 
     /// Trains under way will not be read.
@@ -389,7 +404,9 @@ impl StartUp for Adaptive {
         self.srtt = ack.srtt;
         self.min_rtt = ack.min_rtt;
         self.in_flight = self.packets(ack.in_flight);
-        self.marks |= ack.ce_bytes > 0;
+        if ack.ce_bytes > 0 {
+            self.marked_at = Some(ack.now);
+        }
         if let Stage::Resuming { gap, left } = self.stage {
             let left = left.saturating_sub(ack.packets.len() as u64);
             self.stage = if left > 0 { Stage::Resuming { gap, left } } else { Stage::Over };
@@ -481,6 +498,26 @@ impl StartUp for Adaptive {
             }
             Stage::Transition { .. } | Stage::Slow => {}
         }
+        true
+    }
+
+    fn resumes(&mut self, ack: &Ack<'_>, window: &mut Window) -> bool {
+        let Some(marked_at) = self.marked_at.filter(|_| self.settings.again) else { return false };
+        // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011).
+        let twice_usual = libm::sqrt(2.0 * window.cwnd);
+        if !ack.window_limited || ack.now - marked_at < self.srtt.mul_f64(VANISHED + twice_usual) {
+            return false;
+        }
+        self.marked_at = Some(ack.now);
+        self.looking = true;
+        self.stage = Stage::Chirping;
+        self.gap = Some(self.min_rtt.mul_f64(1.0 / window.cwnd.max(MINIMUM_WINDOW)));
+        self.scatter = SCATTERED;
+        self.load = window.cwnd.max(LEAST_LOAD);
+        (self.unmarked, self.waiting, self.near) = (0.0, 0.0, 0.0);
+        (self.unreadable, self.ragged, self.bursts) = (0, 0, 0);
+        self.forget_trains();
+        *window = Window { cwnd: self.load, ssthresh: f64::INFINITY };
         true
     }
 

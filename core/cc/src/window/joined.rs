@@ -140,7 +140,7 @@ impl<P: Policy> Controller for WindowController<P> {
             if !self.window.starting() {
                 self.policy.on_start_end(ack.now, &self.window);
             }
-        } else {
+        } else if ack.bytes == 0 || !self.start.resumes(ack, &mut self.window) {
             self.grow(ack, held);
         }
     }
