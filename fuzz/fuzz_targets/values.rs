@@ -36,7 +36,8 @@ fuzz_target!(|text: &str| {
     again::<Contestant>(text, Contestant::to_string);
     let _ = share(text);
     if let Ok(bus) = text.parse::<Address>() {
-        let (_, rest) = text.split_once("//").unwrap_or_default();
+        // The folder of a local bus may have any name.
+        let (_, rest) = text.split_once("//").filter(|(scheme, _)| !scheme.starts_with("local:")).unwrap_or_default();
         assert!(!rest.contains('@') || !bus.to_string().contains('@'), "{bus}");
         assert!(!format!("{bus:?}").contains('\n'));
     }
