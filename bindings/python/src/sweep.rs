@@ -47,7 +47,12 @@ impl Sweep {
         py.detach(|| self.0.to_json())
     }
 
-    /// The inverse.
+    /// A text that is the same for sweeps with the same results.
+    fn identity(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.identity())
+    }
+
+    /// The inverse of `to_json`.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
         py.detach(|| sweep::Sweep::from_json(text)).map(Self).map_err(|problem| wrong(py, problem))

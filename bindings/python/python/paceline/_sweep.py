@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
+import functools
 import hashlib
 import importlib
 import itertools
@@ -17,7 +18,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 from . import _paceline, _progress, _travel
 
@@ -164,9 +165,8 @@ def sweep(
     compiled = compiled.with_digests(_travel.digests(names))
     # Threads of this process know its controllers.
     travels = not isinstance(executor, concurrent.futures.ThreadPoolExecutor)
-    text = zlib.compress(compiled.to_json().encode(), 1)
-    shared = Shared(text, _travel.packed(names) if travels else None)
-    key = hashlib.sha256(text + (shared.controllers or b"")).hexdigest()
+    controllers = _travel.packed(names) if travels else None
+    key = hashlib.sha256(compiled.identity().encode() + (controllers or b"")).hexdigest()
     kept = _paceline.Folder(os.fspath(folder), compiled, part)
     if retry:
         kept.retry()
@@ -175,18 +175,18 @@ def sweep(
         # Not by fork: the threads of whoever calls do not come along.
         context = multiprocessing.get_context("spawn")
         executor = own = concurrent.futures.ProcessPoolExecutor(workers, context, _end_with_the_sweep)
-    line = _progress.line(progress)
-    tell = progress if callable(progress) else line
     _hold(Held(compiled, key, None))
+    shared = functools.cache(lambda: Shared(zlib.compress(compiled.to_json().encode(), 1), controllers))
     try:
-        while missing := kept.missing():
-            due = kept.made() + len(missing)
-            if tell is not None:
-                tell(kept.made(), due)
-            for results in _completed(executor, missing, key, shared):
-                kept.put(results)
+        with _progress.watching(progress) as tell:
+            while missing := kept.missing():
+                due = kept.made() + len(missing)
                 if tell is not None:
                     tell(kept.made(), due)
+                for results in _completed(executor, missing, key, shared):
+                    kept.put(results)
+                    if tell is not None:
+                        tell(kept.made(), due)
     except concurrent.futures.BrokenExecutor as error:
         raise RuntimeError("a worker died; what was run is kept, run the sweep again to go on") from error
     finally:
@@ -194,8 +194,6 @@ def sweep(
             _held.pop(key, None)
         if own is not None:
             own.shutdown(cancel_futures=True)
-        if line is not None:
-            line.end()
     if part is None:
         kept.write_cells()
     failures = [FailedPoint(*failed) for failed in kept.failures()]
@@ -217,7 +215,7 @@ def _is_dask(executor: Any) -> bool:
 class _Batches:
     """Batches that go out to an executor: no more at a time than keep its workers busy."""
 
-    def __init__(self, executor: Any, points: list[int], key: str, shared: Shared) -> None:
+    def __init__(self, executor: Any, points: list[int], key: str, shared: Callable[[], Shared]) -> None:
         self._executor, self._key, self._shared = executor, key, shared
         self._workers, self._asked = _workers(executor), time.monotonic()
         self._size = min(BATCH, -(-len(points) // (self._workers * TURNS)))
@@ -249,14 +247,14 @@ class _Batches:
         that has not got what all share that is sent."""
         batch = self._out.pop(future)
         if results is None:
-            self._again.append((batch, (self._shared,)))
+            self._again.append((batch, (self._shared(),)))
             return []
         rest, size = batch[len(results) :], len(results)
         self._again += [(rest[start : start + size], ()) for start in range(0, len(rest), size)]
         return results
 
 
-def _completed(executor: Any, points: list[int], key: str, shared: Shared) -> Iterator[list[Result]]:
+def _completed(executor: Any, points: list[int], key: str, shared: Callable[[], Shared]) -> Iterator[list[Result]]:
     """Results as they come."""
     batches = _Batches(executor, points, key, shared)
     if _is_dask(executor):
@@ -268,6 +266,9 @@ def _completed(executor: Any, points: list[int], key: str, shared: Shared) -> It
             yield results
         return
     pending = set(batches.send())
+    if not isinstance(executor, concurrent.futures.ThreadPoolExecutor):
+        # While workers start.
+        shared()
     while pending:
         done, pending = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
         for future in done:

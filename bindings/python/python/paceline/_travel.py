@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dis
+import functools
 import hashlib
 import importlib
 import io
@@ -47,13 +48,11 @@ _COMPILED = (
 )  # fmt: skip
 
 
+@functools.cache
 def _installed_places() -> tuple[str, ...]:
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths += [*site.getsitepackages(), site.getusersitepackages()]
     return tuple({os.path.realpath(path) + os.sep for path in paths if path})
-
-
-_INSTALLED = _installed_places()
 
 
 def _installed(name: Optional[str]) -> bool:
@@ -66,7 +65,7 @@ def _installed(name: Optional[str]) -> bool:
     file: Optional[str] = getattr(module, "__file__", None)
     if file is None:
         return getattr(getattr(module, "__spec__", None), "origin", None) in ("built-in", "frozen")
-    return os.path.realpath(file).startswith(_INSTALLED)
+    return os.path.realpath(file).startswith(_installed_places())
 
 
 class _Walk:

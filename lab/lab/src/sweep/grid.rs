@@ -195,7 +195,7 @@ impl Points<'_> {
 
 impl Sweep {
     /// What the results depend on: text that is the same for the same sweep, whatever folder it stands in.
-    pub(super) fn identity(&self) -> String {
+    pub fn identity(&self) -> String {
         let traces: Vec<String> =
             self.ground.traces.values().map(|trace| format!("{:016x}", digest(trace.millis()))).collect();
         let keys = |axes: &Vec<usize>| axes.iter().map(|axis| self.axes[*axis].key.clone()).collect::<Vec<_>>();
