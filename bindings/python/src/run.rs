@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::observe::Observer;
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Distribution, Flow, Hooks, Outcome, SharedTap, Subject, Tap, Via, endpoints};
+use paceline_experiment::{Distribution, Excess, Flow, Hooks, Outcome, SharedTap, Subject, Tap, Via, endpoints};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::flow_logs::FlowLogError;
 use paceline_lab::measure;
@@ -107,6 +107,8 @@ enum RunError {
     Log(#[from] FlowLogError),
     #[error("{0}")]
     Controller(Fault),
+    #[error(transparent)]
+    Excess(#[from] Excess),
     #[error(transparent)]
     Real(#[from] RealError),
     #[error("a race in real time is under way in this process already; wait for its end")]
@@ -300,7 +302,10 @@ impl Job<'_> {
                 break;
             }
         }
-        let outcome = world.finish();
+        let mut outcome = world.finish();
+        if let Some(excess) = outcome.excess.take() {
+            return Err(excess.into());
+        }
         let record = measure::record(plan, contestant, &flows, &outcome);
         Ok(self.finished(record, outcome, taps.finish()?))
     }

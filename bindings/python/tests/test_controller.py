@@ -79,7 +79,7 @@ def test_every_event_has_its_fields(short: paceline.Scenario) -> None:
     assert records.to_json() == again.to_json()
 
 
-def wrong(name: str, on_ack: str, short: paceline.Scenario) -> paceline.Records:
+def wrong(name: str, on_ack: str, short: paceline.Scenario, via: str = "udp") -> paceline.Records:
     """A race of three, one of which is wrong in its second run alone."""
     source = f"""
 class Wrong:
@@ -95,7 +95,7 @@ class Wrong:
     space: dict[str, type] = {}
     exec(compile(source, "/somewhere/wrong.py", "exec"), space)
     paceline.controller(name)(space["Wrong"])
-    return paceline.run(short, ["cubic@tcp", f"{name}@udp", "reno@tcp"], runs=3, threads=1, failures="keep")
+    return paceline.run(short, ["cubic@tcp", f"{name}@{via}", "reno@tcp"], runs=3, threads=1, failures="keep")
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,16 @@ def test_one_error_and_the_other_runs_go_on(short: paceline.Scenario, name: str,
     failed = records.failures[0]
     assert (failed.contestant, failed.run, failed.seed) == (f"{name}@udp", 2, 1)
     assert failed.message.startswith(f"{name}@udp, run 2: controller '{name}': {says}") and "\n" not in failed.message
+
+
+@pytest.mark.parametrize("via", ["udp", "tcp", "alcc/open", "icn"])
+def test_a_window_in_the_wrong_unit_is_named(short: paceline.Scenario, via: str) -> None:
+    name = f"test-unit-{via.replace('/', '-')}"
+    records = wrong(name, "self.window = 2.0 * 1.5e6 * ack.srtt", short, via)  # bytes per second times nanoseconds
+    assert len(records) == 8 and len(records.failures) == 1
+    message = records.failures[0].message
+    assert message.startswith(f"{name}@{via}, run 2: {name}: a window of ") and "\n" not in message
+    assert ", set by Wrong.on_ack (wrong.py, line 7), has put " in message
 
 
 def test_failures_are_raised_at_the_end(short: paceline.Scenario) -> None:

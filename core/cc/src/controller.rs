@@ -419,6 +419,11 @@ pub trait Controller: Send {
     /// Bytes that may be in flight. A packet may leave while bytes in flight plus its payload do not exceed this.
     fn window(&self) -> u64;
 
+    /// What gave the present window, where that is not this project: class, method, file and line, for an error about it.
+    fn window_set_at(&self) -> Option<String> {
+        None
+    }
+
     /// When the next packet may leave.
     fn pacing(&self) -> Pacing {
         Pacing::Free

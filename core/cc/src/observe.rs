@@ -234,6 +234,10 @@ impl Controller for Observed {
         self.controller.window()
     }
 
+    fn window_set_at(&self) -> Option<String> {
+        self.controller.window_set_at()
+    }
+
     fn pacing(&self) -> Pacing {
         self.controller.pacing()
     }

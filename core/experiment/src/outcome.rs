@@ -229,6 +229,28 @@ pub struct Outcome {
     pub series: Option<Series>,
     /// Wake-ups that the event loop handled, as a measure of work.
     pub events: u64,
+    /// What ended the run before its time.
+    pub excess: Option<Excess>,
+}
+
+/// A flow had more in flight than its path can ever hold: its window is in another unit, or without bound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{controller}: a window of {window} bytes{place} has put {in_flight} bytes in flight, and the path holds {holds}; \
+     give the window in bytes: a rate in bytes per second times a time in seconds",
+    place = set_at.as_ref().map_or_else(String::new, |place| format!(", set by {place},"))
+)]
+pub struct Excess {
+    /// The flow's controller, as it was written.
+    pub controller: String,
+    /// Its window in bytes.
+    pub window: u64,
+    /// What set it ([`paceline_cc::Controller::window_set_at`]).
+    pub set_at: Option<String>,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Bytes that the path can hold: its queues and a bandwidth-delay product.
+    pub holds: u64,
 }
 
 impl Outcome {

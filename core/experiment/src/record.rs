@@ -175,7 +175,7 @@ impl Recorder {
                 series.flows.push(points);
             }
         }
-        Outcome { flows, delay, queue, rtt, graph, hops, series, events }
+        Outcome { flows, delay, queue, rtt, graph, hops, series, events, excess: None }
     }
 }
 

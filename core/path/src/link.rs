@@ -11,7 +11,7 @@ use paceline_cc::{Nanos, Rate, Time};
 use crate::fate::{Ledger, Reason};
 use crate::light::Opportunities;
 use crate::packet::{Element, Packet};
-use crate::queue::Queue;
+use crate::queue::{Limit, Queue};
 use crate::schedule::Schedule;
 use crate::snapshot::{LATELY, Meter, Snapshot};
 use crate::stats::{Count, LinkStats};
@@ -52,6 +52,11 @@ impl<P: Send> Link<P> {
         &self.schedule
     }
 
+    /// How much its queue holds.
+    pub fn limit(&self) -> Limit {
+        self.queue.limit()
+    }
+
     /// Its counters, with time integrals up to `now`.
     pub fn stats(&mut self, now: Time) -> &LinkStats {
         self.ledger.stats.advance(now, self.serving.is_some());
@@ -73,7 +78,7 @@ impl<P: Send> Link<P> {
         let dropped =
             Count { packets: stats.full.packets + stats.aqm.packets, bytes: stats.full.bytes + stats.aqm.bytes };
         let LinkStats { queued, arrived, marked, .. } = *stats;
-        let limit = self.queue.limit();
+        let limit = self.limit();
         Snapshot { at: now, queued, limit, capacity, arrived, dropped, lost: Count::default(), marked, recent }
     }
 

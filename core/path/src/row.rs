@@ -445,6 +445,16 @@ impl<P: Clone + Send> Path<P> {
         })
     }
 
+    /// Bytes that its queues hold of packets of `packet` bytes; `None` where one has no limit.
+    pub fn room(&self, packet: u32) -> Option<u64> {
+        let limits = self.places.iter().filter_map(|place| match &place.stage {
+            Stage::Link(link) => Some(link.limit()),
+            Stage::Radio(radio) => Some(radio.limit()),
+            _ => None,
+        });
+        limits.map(|limit| limit.most(packet)).try_fold(0_u64, |sum, most| Some(sum.saturating_add(most?)))
+    }
+
     /// What it did on the air; `None` when the path has no Wi-Fi link.
     pub fn air(&self) -> Option<Air> {
         self.radio_stage().map(Radio::air)

@@ -9,6 +9,7 @@ mod host;
 mod live;
 mod nodes;
 mod pool;
+mod room;
 mod telemetry;
 mod timers;
 mod world;

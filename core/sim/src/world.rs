@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use paceline_cc::{Bytes, Env, Nanos, Rate, Spec, Time};
 use paceline_experiment::endpoints::Ends;
 use paceline_experiment::{
-    Application, Arrivals, Cross, Fate, Flow, Gaps, Moment, NewFlow, Outcome, Recorder, Sample, Seed, Subject, Tap,
-    Turn, Workload, endpoints,
+    Application, Arrivals, Cross, Excess, Fate, Flow, Gaps, Moment, NewFlow, Outcome, Recorder, Sample, Seed, Subject,
+    Tap, Turn, Workload, endpoints,
 };
 use paceline_path::{Codepoint, Dropped, Packet};
 
@@ -15,9 +15,14 @@ use crate::hops::{Hops, Routes};
 use crate::host::Hosts;
 use crate::live::Live;
 use crate::pool::Pool;
+use crate::room::Room;
 use crate::timers::{Armed, Target, Timers};
 
 mod reports;
+
+/// Of the packets that leave at one moment, after so many each it is looked how much is in flight (our choice: it costs nothing
+/// then, and so many more do no harm).
+const OFTEN: u32 = 1024;
 
 /// What the simulator runs.
 pub type Config = paceline_experiment::Config<Body>;
@@ -48,6 +53,10 @@ pub struct World<'t> {
     pool: Pool,
     timers: Timers,
     configured: Vec<Flow>,
+    /// What the path of each holds.
+    rooms: Vec<Room>,
+    /// A flow had more in flight than that: the end.
+    excess: Option<Excess>,
     recorder: Recorder,
     /// Of configured flows that are families.
     arrivals: Vec<Option<Arrivals>>,
@@ -122,7 +131,9 @@ impl<'t> World<'t> {
             gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
             first: config.cross.len() as u32,
             cross: config.cross,
+            rooms: config.flows.iter().map(|flow| Room::new(flow, &config.topology, config.duration)).collect(),
             configured: config.flows,
+            excess: None,
             hops: Hops::new(config.topology, snapshot_every, telemetry),
             routes,
             ways,
@@ -135,10 +146,11 @@ impl<'t> World<'t> {
         }
     }
 
-    /// Runs every event up to `until`, the events of that moment included; answers whether the world has reached its end.
+    /// Runs every event up to `until`, the events of that moment included; answers whether the world has reached its end, or
+    /// cannot go on ([`Outcome::excess`]).
     pub fn run_until(&mut self, until: Time) -> bool {
         let until = until.min(self.end);
-        loop {
+        while self.excess.is_none() {
             let ((due, hop), timer) = (self.hops.next(), self.timers.next());
             let next = due.min(timer);
             let next_sample = self.recorder.next_sample();
@@ -163,7 +175,7 @@ impl<'t> World<'t> {
                 self.note_dropped();
             }
         }
-        until == self.end
+        until == self.end || self.excess.is_some()
     }
 
     /// Whether the configured flow of this index has begun and come to its end: all its bytes have arrived, or it was stopped. Families
@@ -366,7 +378,12 @@ impl<'t> World<'t> {
         let Some(flow) = &mut self.live[number as usize] else { return };
         let [data, back] = flow.hops;
         let family = flow.family as usize;
+        let mut count = 0_u32;
         while flow.ready_at() <= self.now {
+            count += 1;
+            if count.is_multiple_of(OFTEN) && self.rooms[family].is_exceeded(flow.ends.steering()) {
+                break;
+            }
             let (sender, segment) = match &mut flow.ends {
                 Ends::Push(sender, _) => match sender.poll_transmit(self.now) {
                     Some(segment) => (sender, segment),
@@ -399,6 +416,9 @@ impl<'t> World<'t> {
                 None => self.pool.data(number, ecn, segment),
             };
             self.hops.push(data, self.now, packet);
+        }
+        if count > 0 && self.rooms[family].is_exceeded(flow.ends.steering()) {
+            self.excess = Some(self.rooms[family].excess(&self.configured[family], flow.ends.steering()));
         }
         let wakes_at = flow.wakes_at(self.now);
         flow.steering_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
@@ -579,6 +599,6 @@ impl<'t> World<'t> {
         for number in 0..self.live.len() as u32 {
             self.retire(number);
         }
-        self.recorder.finish(graph, hops, self.events)
+        Outcome { excess: self.excess, ..self.recorder.finish(graph, hops, self.events) }
     }
 }

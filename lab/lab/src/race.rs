@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::endpoints::{self, NotSimulated};
-use paceline_experiment::{Config, Cross, Distribution, Flow, Hooks, Live, Outcome, Series, SharedTap};
+use paceline_experiment::{Config, Cross, Distribution, Excess, Flow, Hooks, Live, Outcome, Series, SharedTap};
 
 use crate::contestant::Contestant;
 use crate::flow_logs::FlowLogError;
@@ -122,6 +122,9 @@ pub enum RunError {
     /// Its logs cannot be written.
     #[error(transparent)]
     Log(#[from] FlowLogError),
+    /// A window is in the wrong unit.
+    #[error(transparent)]
+    Excess(#[from] Excess),
     /// The real world ended it.
     #[error(transparent)]
     Real(#[from] RealError),
@@ -312,9 +315,9 @@ fn simulate(
     let world = plan.world(contestant, sample_every)?;
     let flows = world.flows.clone();
     let mut logs = logs(contestant, plan, settings)?;
-    let outcome = paceline_sim::run(world, logs.tap());
+    let mut outcome = paceline_sim::run(world, logs.tap());
     logs.finish()?;
-    Ok((flows, outcome))
+    outcome.excess.take().map_or(Ok((flows, outcome)), |excess| Err(excess.into()))
 }
 
 /// A run in real time.

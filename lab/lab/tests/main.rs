@@ -1,6 +1,7 @@
 //! Scenario files, records, logs, and what the documentation says of them.
 
 mod digests;
+mod excess;
 mod links;
 #[cfg(feature = "parquet")]
 mod load;

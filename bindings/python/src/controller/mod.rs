@@ -29,6 +29,8 @@ pub(crate) struct Foreign {
     object: Option<Py<PyAny>>,
     mss: u32,
     window: u64,
+    /// The method after which it was that for the first time.
+    set_by: &'static str,
     pacing: Pacing,
     next_tick: Time,
     threshold: u64,
@@ -53,7 +55,8 @@ impl Foreign {
         let mss = env.mss;
         let (window, pacing, next_tick, threshold) = (u64::from(mss), Pacing::Free, Time::NEVER, u64::MAX);
         let call = Call::new(|| format!("controller '{}': {}", class.controller, class.name));
-        let mut made = Self { class, object: None, mss, window, pacing, next_tick, threshold, call };
+        let set_by = "__init__";
+        let mut made = Self { class, object: None, mss, window, set_by, pacing, next_tick, threshold, call };
         Python::attach(|py| {
             let object = || -> PyResult<Bound<'_, PyAny>> {
                 let keywords = PyDict::new(py);
@@ -144,10 +147,14 @@ impl Foreign {
     }
 
     /// Reads what the object answers now.
-    fn answer(&mut self, object: &Bound<'_, PyAny>, after: &str) {
+    fn answer(&mut self, object: &Bound<'_, PyAny>, after: &'static str) {
+        let window = self.window;
         if let Err(Wrong { what, exception }) = self.read(object) {
             let place = self.class.place(object.py(), after);
             self.fail(format!("after {}.{after} ({place}) {what}", self.class.name), exception);
+        }
+        if self.window != window {
+            self.set_by = after;
         }
     }
 
@@ -304,6 +311,11 @@ impl Controller for Foreign {
 
     fn window(&self) -> u64 {
         self.window
+    }
+
+    fn window_set_at(&self) -> Option<String> {
+        let place = Python::attach(|py| self.class.place(py, self.set_by));
+        Some(format!("{}.{} ({place})", self.class.name, self.set_by))
     }
 
     fn pacing(&self) -> Pacing {

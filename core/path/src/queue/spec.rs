@@ -53,6 +53,13 @@ impl Limit {
         [by_bytes, by_packets].into_iter().flatten().min()
     }
 
+    /// Bytes that it holds of packets of `packet` bytes; `None` without a limit. A multiple of the bandwidth-delay product is
+    /// none before it is in bytes.
+    pub fn most(&self, packet: u32) -> Option<u64> {
+        let by_packets = self.packets.map(|most| most.saturating_mul(u64::from(packet)));
+        [self.bytes, by_packets].into_iter().flatten().min()
+    }
+
     /// Whether what waits is more than it holds.
     pub(super) fn exceeded(self, queued: Count) -> bool {
         self.bytes.is_some_and(|most| queued.bytes > most) || self.packets.is_some_and(|most| queued.packets > most)

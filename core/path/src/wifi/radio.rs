@@ -13,7 +13,7 @@ use super::walk::Rates;
 use crate::fate::Reason;
 use crate::loss::Lossy;
 use crate::packet::{Element, Packet};
-use crate::queue::Queue;
+use crate::queue::{Limit, Queue};
 use crate::random::{Purpose, Stream};
 use crate::schedule::Schedule;
 use crate::snapshot::{Meter, Snapshot};
@@ -165,6 +165,11 @@ impl<P: Send> Radio<P> {
                 .map(|dropped| std::iter::from_fn(|| dropped.pop_front_if(|(at, ..)| *at <= now)).collect())
                 .unwrap_or_default()
         })
+    }
+
+    /// How much its queue holds.
+    pub(crate) fn limit(&self) -> Limit {
+        locked(&self.medium).senders[self.number].limit()
     }
 
     /// What it looks like at `now`: the capacity is what full packets would get at the present rate in the time that was left by the
