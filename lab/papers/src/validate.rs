@@ -3,6 +3,7 @@
 
 mod bench;
 mod delay_based;
+mod edges;
 mod fairness;
 mod loss_based;
 mod native;
@@ -116,6 +117,7 @@ fn groups(traces: &[NamedTrace]) -> Result<Vec<Group>, ClaimError> {
     groups.extend(loss_based::groups()?);
     groups.extend(delay_based::groups()?);
     groups.extend(fairness::groups()?);
+    groups.extend(edges::groups()?);
     groups.extend(native::groups(traces)?);
     Ok(groups)
 }
@@ -162,6 +164,7 @@ pub fn real_markdown(claims: &[Claim]) -> String {
 fn intro(section: &str) -> &'static str {
     match section {
         native::SECTION => native::INTRO,
+        edges::SECTION => edges::INTRO,
         wifi::SECTION => wifi::INTRO,
         _ => "",
     }

@@ -19,6 +19,7 @@ pub(super) struct Dumbbell {
     cross: Vec<Cross>,
     seconds: u64,
     seed: u64,
+    step: Option<Nanos>,
 }
 
 impl Dumbbell {
@@ -39,7 +40,19 @@ impl Dumbbell {
         let queue = Some(queue.parse().expect("queues of claims parse: tested"));
         let down = PathSpec { queue, delay, ..down };
         let (flows, cross) = (Vec::new(), Vec::new());
-        Self { down, down_trace: None, up_trace: None, delay, flows, cross, seconds: 60, seed: SEED }
+        Self { down, down_trace: None, up_trace: None, delay, flows, cross, seconds: 60, seed: SEED, step: Some(STEP) }
+    }
+
+    /// The path down is like that besides.
+    pub(super) fn harmed(mut self, harm: impl FnOnce(&mut PathSpec)) -> Self {
+        harm(&mut self.down);
+        self
+    }
+
+    /// Without points over time, of which hundreds of flows have many; no figure of late times can be asked for.
+    pub(super) fn unsampled(mut self) -> Self {
+        self.step = None;
+        self
     }
 
     /// Random loss of data.
@@ -118,7 +131,7 @@ impl Dumbbell {
             topology: Topology::dumbbell(build(&self.down, "down")?, build(&up, "up")?),
             flows: self.flows.clone(),
             cross: self.cross.clone(),
-            sample_every: Some(STEP),
+            sample_every: self.step,
         };
         Ok(Finished { outcome: paceline_sim::run(config, None), seconds: self.seconds as f64 })
     }
