@@ -242,6 +242,10 @@ impl Controller for Observed {
         self.controller.pacing()
     }
 
+    fn outlasts_departures(&self) -> bool {
+        self.controller.outlasts_departures()
+    }
+
     fn threshold(&self) -> u64 {
         self.controller.threshold()
     }

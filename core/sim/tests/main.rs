@@ -10,6 +10,7 @@ mod figures;
 mod hosts;
 mod icn;
 mod pieces;
+mod rates;
 mod saturator;
 mod sprout;
 mod steering;

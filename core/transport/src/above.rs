@@ -26,6 +26,10 @@ use crate::scoreboard::Scoreboard;
 
 pub use tcp::sender;
 
+/// Bytes that TCP has taken and not sent, from which on it takes no more (`TCP_NOTSENT_LOWAT`): enough for it to send at every
+/// acknowledgement, and little that could not be recalled (our choice).
+pub const NOT_SENT: u32 = 32 * 1024;
+
 /// What keeps the next chunk back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Hold {
@@ -55,6 +59,19 @@ pub struct Delivered<'a> {
     pub took: Took,
     /// What the receiver's clock said.
     pub arrived: Arrived<'a>,
+}
+
+/// What has arrived behind a hole (RFC 2018).
+#[derive(Clone, Copy, Debug)]
+pub struct Ahead {
+    /// The hole begins here: everything below has arrived.
+    pub una: u64,
+    /// What has arrived lies below.
+    pub upto: u64,
+    /// Bytes between the two that have arrived.
+    pub bytes: u64,
+    /// How long the newest of them took.
+    pub took: Took,
 }
 
 /// How long a chunk took from its departure to its acknowledgement.
@@ -252,22 +269,18 @@ impl Above {
         self.chunks.left(upto, at)
     }
 
-    /// TCP repairs losses, and of what is outstanding the `bytes` below `upto` have arrived behind them (RFC 2018): informs the
-    /// controller of those that are new. Which of the chunks below are holes is not reported, only how much they are: the
-    /// lowest are taken for them.
-    pub fn arrived_ahead(&mut self, now: Time, upto: u64, bytes: u64, took: Took) -> Option<News> {
-        let upto = upto.min(self.next);
-        let from = upto.saturating_sub(bytes).max(self.ahead).max(self.una());
-        if from >= upto {
-            return None;
-        }
+    /// TCP repairs losses, and something has arrived behind them: informs the controller of what is new. Which of the chunks
+    /// are holes is not reported, only how much they are: the lowest are taken for them.
+    pub fn arrived_ahead(&mut self, now: Time, ahead: &Ahead) -> Option<News> {
+        let now = self.advance(now);
+        self.driver.arrived(now, ahead.una.saturating_add(ahead.bytes).min(self.next));
+        let reported = self.next - self.una() - self.chunks.in_flight;
         let prior = self.in_flight();
         self.chunks.fresh.clear();
-        self.chunks.deliver_within(from, upto);
-        self.ahead = self.chunks.fresh.last()?.end();
-        let now = self.advance(now);
+        self.chunks.deliver_last(ahead.upto, ahead.bytes.saturating_sub(reported));
+        self.ahead = self.ahead.max(self.chunks.fresh.first()?.end());
         for chunk in &mut self.chunks.fresh {
-            chunk.sent_at = took.departure(chunk.sent_at, now);
+            chunk.sent_at = ahead.took.departure(chunk.sent_at, now);
         }
         Some(self.acknowledge(now, prior, &Arrived::Unknown))
     }
@@ -303,11 +316,12 @@ impl Above {
         self.chunks.fresh.clear();
         self.chunks.deliver_below(delivered.upto);
         self.notes.drain(..(self.chunks.first_number() - first) as usize);
+        // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
+        let now = self.advance(delivered.at.min(now));
+        self.driver.arrived(now, delivered.upto.min(self.next));
         if self.chunks.fresh.is_empty() {
             return None;
         }
-        // News of an earlier moment moves the chunks with it, so that their RTT is what it was.
-        let now = self.advance(delivered.at.min(now));
         let late = now - delivered.at;
         for chunk in &mut self.chunks.fresh {
             chunk.retransmitted |= delivered.repaired;

@@ -127,6 +127,8 @@ pub struct Counted {
     driver: Driver,
     board: Outstanding,
     seen: Counters,
+    /// Bytes of the packets that were taken for delivered.
+    named: u64,
     /// Bytes in flight between two reports.
     in_flight: u64,
     /// A recovery has begun whose losses have not been reported.
@@ -144,6 +146,7 @@ impl Counted {
             driver: Driver::new(&Config { mss: now.mss.max(1), ..*config }, controller),
             board: Outstanding::default(),
             seen: Counters { next: now.una, departures: None, ..*now },
+            named: 0,
             in_flight: 0,
             episode_due: false,
             follows: false,
@@ -269,6 +272,10 @@ impl Counted {
             // Linux takes no sample where it is not sure which transmission was delivered.
             None => fresh.iter_mut().for_each(|packet| packet.retransmitted = true),
         }
+        self.named += fresh.iter().map(|packet| u64::from(packet.bytes)).sum::<u64>();
+        // Where holes are repaired, those behind the left edge turn out to be others than were taken for holes.
+        let ahead_of_time = u64::from(self.board.held.saturating_sub(now.ahead)) * u64::from(now.mss);
+        self.driver.arrived(at, self.named.saturating_sub(ahead_of_time));
         let delivery = self.driver.delivered(at, fresh, false, &Arrived::Unknown);
         if let Some(samples) = now.rtt {
             self.driver.rtt.observe(samples.least);

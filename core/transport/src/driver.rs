@@ -34,6 +34,8 @@ pub struct Driver {
     heartbeat: Option<Nanos>,
     pub(crate) rtt: Rtt,
     rate: RateSampler,
+    /// Deliveries are counted by [`Driver::arrived`].
+    counts_apart: bool,
     pacer: Pacer,
     /// Scratch for one acknowledgement.
     acked: Vec<Acked>,
@@ -130,6 +132,7 @@ impl Driver {
             controller,
             rtt: Rtt::new(),
             rate: RateSampler::new(),
+            counts_apart: false,
             pacer: Pacer::new(config.burst),
             acked: Vec::new(),
             heartbeat_at: Time::NEVER,
@@ -245,6 +248,14 @@ impl Driver {
         delivery
     }
 
+    /// `total` bytes have arrived since the start of the flow, of whichever packets. For a datapath to which TCP says how much
+    /// arrived behind a hole and not of what: the packets that it names by a guess are not counted again, so that no rate is
+    /// measured of a guess. To be called before each [`Driver::delivered`].
+    pub(crate) fn arrived(&mut self, now: Time, total: u64) {
+        self.counts_apart = true;
+        self.rate.count(now, total);
+    }
+
     /// The first step of [`Driver::delivered`], for a datapath that has no list of the packets.
     pub(crate) fn begin_delivery(&mut self) -> Delivery {
         self.acked.clear();
@@ -289,7 +300,10 @@ impl Driver {
         if let Some(rtt) = delivery.rtt {
             self.rtt.observe(rtt);
         }
-        delivery.rate = self.rate.deliver(now, delivery.bytes, &newest.departure(), self.rtt.min);
+        if !self.counts_apart {
+            self.rate.count(now, self.rate.delivered() + delivery.bytes);
+        }
+        delivery.rate = self.rate.sample(now, &newest.departure(), self.rtt.min);
     }
 
     /// An RTT sample for the smoothed RTT and the timeout, where the datapath takes one from this acknowledgement; everything

@@ -23,7 +23,7 @@ pub mod segment;
 mod sender;
 pub mod stream;
 
-pub use above::{Above, Acks, Delivered, Hold, Mode, News, Took};
+pub use above::{Above, Acks, Ahead, Delivered, Hold, Mode, NOT_SENT, News, Took};
 pub use config::{AckPolicy, Config, Pace};
 pub use counted::{Counted, Counters, Limit, Samples};
 pub use driver::{Arrived, Delivery, Driver, Load, Marks, Progress};

@@ -71,23 +71,31 @@ impl RateSampler {
         self.app_limited_until = self.delivered.saturating_add(in_flight).max(1);
     }
 
-    /// `bytes` were delivered, `newest` being the last sent among them. No sample where the interval is none, or shorter
-    /// than `min_rtt` ([`Nanos::MAX`] while unknown).
-    pub(crate) fn deliver(&mut self, now: Time, bytes: u64, newest: &Departure, min_rtt: Nanos) -> Option<RateSample> {
-        self.delivered += bytes;
-        self.delivered_at = now;
-        self.first_sent_at = newest.sent_at;
+    /// `total` bytes have been delivered since the start of the flow; fewer than before are no news.
+    pub(crate) fn count(&mut self, now: Time, total: u64) {
+        if total > self.delivered {
+            self.delivered = total;
+            self.delivered_at = now;
+        }
         if self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
+    }
+
+    /// `newest` was delivered, the last sent of those that an acknowledgement names, after all that is
+    /// [counted](RateSampler::count). No sample where the interval is none, or shorter than `min_rtt` ([`Nanos::MAX`]
+    /// while unknown), or nothing was counted in it.
+    pub(crate) fn sample(&mut self, now: Time, newest: &Departure, min_rtt: Nanos) -> Option<RateSample> {
+        self.first_sent_at = newest.sent_at;
         let send = newest.sent_at - newest.first_sent_at;
         let interval = send.max(now - newest.prior_delivered_at);
         // Shorter than any RTT: a retransmission whose original was the one delivered.
         if interval == Nanos::ZERO || (min_rtt != Nanos::MAX && interval < min_rtt) {
             return None;
         }
-        Some(RateSample {
-            delivered: self.delivered - newest.prior_delivered,
+        let delivered = self.delivered - newest.prior_delivered;
+        (delivered > 0).then_some(RateSample {
+            delivered,
             interval,
             prior_delivered: newest.prior_delivered,
             app_limited: newest.app_limited,

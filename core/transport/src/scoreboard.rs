@@ -42,6 +42,8 @@ pub(crate) struct Scoreboard {
     cursor: u64,
     /// First packet sent since the last time that the window or the application stopped the flow.
     burst_from: u64,
+    /// First packet that the window did not limit, since it last limited any.
+    unlimited_from: u64,
     /// Payload bytes in flight.
     pub(crate) in_flight: u64,
     /// Among the losses found last was a packet that had been sent again.
@@ -66,6 +68,7 @@ impl Scoreboard {
             held: 0,
             cursor: 0,
             burst_from: 0,
+            unlimited_from: u64::MAX,
             in_flight: 0,
             lost_repair: false,
             fresh: Vec::new(),
@@ -260,19 +263,27 @@ impl Scoreboard {
         self.scratch = parts;
     }
 
-    /// The packets that lie wholly between `from` and `to` have arrived, as far as is known: which ones are holes there does
-    /// not matter.
-    pub(crate) fn deliver_within(&mut self, from: u64, to: u64) {
+    /// `bytes` of what is in flight below `position` have arrived, in whole packets; those of the highest, as far as is known.
+    pub(crate) fn deliver_last(&mut self, position: u64, mut bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
         self.disorder();
-        let mut index = self.index_of(from);
-        while let Some(packet) = self.packets.get_mut(index).filter(|packet| packet.end() <= to) {
-            if packet.state == State::InFlight {
-                self.in_flight -= u64::from(packet.bytes);
-                self.fresh.push(*packet);
-                packet.state = State::Delivered;
-                self.held += 1;
+        let mut index = self.packets.partition_point(|packet| packet.end() <= position);
+        while index > 0 && bytes > 0 {
+            index -= 1;
+            let packet = &mut self.packets[index];
+            if packet.state != State::InFlight {
+                continue;
             }
-            index += 1;
+            if u64::from(packet.bytes) > bytes {
+                break;
+            }
+            bytes -= u64::from(packet.bytes);
+            self.in_flight -= u64::from(packet.bytes);
+            self.fresh.push(*packet);
+            packet.state = State::Delivered;
+            self.held += 1;
         }
     }
 
@@ -315,9 +326,16 @@ impl Scoreboard {
         self.get(self.cursor).map(|packet| packet.seq)
     }
 
-    /// The flow stopped, by the window or for want of data: so much for the packets sent since it last did.
+    /// The flow stopped, by the window or for want of data: so much for the packets sent since it last did. Where it is the
+    /// window, it limits all that is on its way, though data was wanting in between (Linux `tcp_cwnd_validate`: a limit that
+    /// was reached counts for the round).
     pub(crate) fn end_burst(&mut self, window_limited: bool) {
-        let mut index = self.burst_from.saturating_sub(self.first) as usize;
+        let from = if window_limited { self.burst_from.min(self.unlimited_from) } else { self.burst_from };
+        self.unlimited_from = match window_limited {
+            true => u64::MAX,
+            false => self.unlimited_from.min(self.burst_from),
+        };
+        let mut index = from.saturating_sub(self.first) as usize;
         while let Some(packet) = self.packets.get_mut(index) {
             packet.window_limited = window_limited;
             index += 1;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Fate, Loop, MSS, Path, controller};
-use paceline_cc::{Arrival, Nanos, ReceiverHalf, Time};
-use paceline_transport::{AckPolicy, Config, above, stream};
+use paceline_cc::{Arrival, Nanos, Pacing, Rate, ReceiverHalf, Time};
+use paceline_transport::{AckPolicy, Config, NOT_SENT, above, stream};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -34,8 +34,10 @@ fn tcp_rules_when_it_is_the_smaller_and_the_record_says_so() {
     assert_eq!(stats.packets_sent, 5 * 101);
     assert!(stats.limited_below > 400, "{stats:?}");
     assert!((0.9..=1.0).contains(&stats.limited_share()), "{stats:?}");
-    // The time in TCP's own buffer counts: 50 packets at 5 a round trip.
-    assert_eq!(world.rtt, Some(Nanos::from_millis(200)));
+    // The time in TCP's own buffer is no delay of the path, and TCP takes no more than so much that it cannot send.
+    assert_eq!(world.rtt, Some(Nanos::from_millis(20)));
+    let waiting = world.sender.in_flight() - 5 * MSS;
+    assert!((u64::from(NOT_SENT)..u64::from(NOT_SENT) + MSS).contains(&waiting), "{waiting}");
 }
 
 #[test]
@@ -147,5 +149,37 @@ proptest! {
         world.finish(Time::from_millis(2_000_000));
         prop_assert_eq!(world.receiver.bytes_ready(), total);
         prop_assert_eq!(world.sender.in_flight(), 0);
+    }
+}
+
+/// A link of a packet a millisecond and a buffer of 10 packets, 20 ms; the window of 60 loses half of what it sends.
+#[test]
+fn no_rate_is_measured_of_holes() {
+    for upper in [15.0, 30.0, 60.0, 200.0] {
+        let spy = Spy::new(Notes {
+            window: upper,
+            pacing: |_| Pacing::Rate(Rate::from_bytes_per_sec(2000 * MSS)),
+            ..Notes::default()
+        });
+        let sender = above::sender(&Config::default(), spy.controller(), controller("fixed:window=5000"));
+        let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
+        let mut free = Time::ZERO;
+        world.fate = Box::new(move |_, segment| {
+            let now = segment.sent_at;
+            let start = free.max(now);
+            if start - now >= Nanos::from_millis(10) {
+                return Fate { lost: true, ..Fate::default() };
+            }
+            free = start + Nanos::from_millis(1);
+            Fate { later: free - now, ..Fate::default() }
+        });
+        world.sender.write(u64::MAX);
+        world.run(Time::from_millis(4000), false);
+        let notes = spy.notes();
+        let rates: Vec<f64> =
+            notes.acks.iter().filter_map(|ack| Some(ack.rate?.rate().as_bytes_per_sec() as f64)).collect();
+        let (most, link) = (rates.iter().copied().fold(0.0, f64::max), 1000.0 * MSS as f64);
+        assert!(rates.len() > 500, "{upper}: {}", rates.len());
+        assert!(most <= 1.02 * link, "{upper}: {:.3} of the link", most / link);
     }
 }

@@ -129,6 +129,40 @@ fn restarts_tell_how_long_the_flow_was_silent() {
     assert_eq!(spy.notes().restarts, [(Nanos::from_millis(1000), Nanos::from_millis(220))]);
 }
 
+/// RFC 5681 section 4.1, whether the controller is asked again after each packet or not.
+#[test]
+fn a_restart_counts_for_the_packets_that_follow_it() {
+    for spec in ["cubic", "reno", "dctcp"] {
+        let sender = stream::sender(&Config::default(), controller(spec));
+        let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
+        world.fate = Box::new(|n, _| Fate { lost: n == 100, ..Fate::default() });
+        world.sender.write(600 * MSS);
+        world.finish(Time::from_millis(5000));
+        let before = world.sent.len();
+        assert!(world.sender.window() > 30 * MSS, "{spec}");
+        world.run(world.now + Nanos::from_secs(5), false);
+        world.sender.write(300 * MSS);
+        world.run(world.now + Nanos::from_millis(5), false);
+        assert_eq!(world.sent.len() - before, 10, "{spec}");
+    }
+}
+
+/// Linux `tcp_cwnd_validate`: data that comes piece by piece, and fills the window in the end, is limited by it.
+#[test]
+fn a_window_that_fills_piece_by_piece_limits_the_flow() {
+    let spy = Spy::new(Notes { window: 20.0, ..Notes::default() });
+    let sender = stream::sender(&Config::default(), spy.controller());
+    let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
+    for _ in 0..10 {
+        world.sender.write(2 * MSS);
+        world.run(world.now + Nanos::from_millis(1), false);
+    }
+    world.sender.write(MSS);
+    world.run(world.now + Nanos::from_millis(30), false);
+    let limited = spy.notes().acks.iter().filter(|ack| ack.window_limited).count();
+    assert_eq!(limited, 20, "of {}", spy.notes().acks.len());
+}
+
 #[test]
 fn classic_marks_reduce_once_a_round_and_are_answered() {
     let (spy, mut world) = world(Notes {

@@ -14,6 +14,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Env, Nanos};
+use paceline_transport::NOT_SENT;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, tcp_nodelay};
@@ -40,8 +41,6 @@ use crate::sockopt::NotSentLowat;
 use crate::stats::Totals;
 use crate::threads;
 
-/// Bytes that may wait unsent in TCP: a few chunks, so that what can be recalled is ours (our choice).
-const NOT_SENT: u32 = 32 * 1024;
 /// Who sees a controller that is made with this.
 pub type Observe<'a> = &'a dyn Fn(&Env) -> Option<Box<dyn Observer>>;
 

@@ -3,10 +3,14 @@
 //! The feedback of a receiver half rides on TCP's acknowledgements (the client/server variant); the note on a segment is
 //! that of the chunk in which it starts. A handshake is TCP's: nothing is handed over before, and the upper controller
 //! learns the RTT of it (`TCP_INFO` after `connect`).
+//!
+//! TCP reports when a chunk left, and takes no more than [`NOT_SENT`] of what it cannot send yet, as a socket does under our
+//! engine. If the time in TCP's buffer counted, a controller would take a window of TCP's that is small after a silence for
+//! a queue of the path, and give TCP too little to ever grow it.
 
 use paceline_cc::{Controller, Nanos, Time};
 
-use super::{Above, Delivered, Took};
+use super::{Above, Ahead, Delivered, NOT_SENT, Took};
 use crate::config::Config;
 use crate::driver::Arrived;
 use crate::endpoint::{Sender, SenderStats, Steering};
@@ -87,11 +91,16 @@ impl Sender for AboveTcp {
     fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         if self.tcp.is_connected() {
             while let Some(bytes) = self.above.poll(now) {
+                if self.tcp.unsent() >= u64::from(NOT_SENT) {
+                    self.above.blocked(now);
+                    break;
+                }
                 self.above.handed(now, bytes, self.tcp.is_blocked());
                 self.tcp.write(u64::from(bytes));
             }
         }
         if let Some(mut segment) = self.tcp.poll_transmit(now) {
+            self.above.left(segment.seq + u64::from(segment.bytes), now);
             segment.note = self.above.note_at(segment.seq);
             return Some(segment);
         }
@@ -116,11 +125,11 @@ impl Sender for AboveTcp {
         self.above.lost(now, lost);
         // Chunks that waited for an earlier one were reported by an acknowledgement before: their times are not known here.
         let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
-        let upto = self.tcp.una;
-        let acked = self.above.delivered(now, &Delivered { upto, at: now, repaired, took: Took::Reported, arrived });
-        let ahead = self.tcp.board.highest().and_then(|highest| {
-            let bytes = u64::from(self.tcp.board.held()) * u64::from(self.tcp.driver.config.mss);
-            self.above.arrived_ahead(now, highest, bytes, Took::Reported)
+        let (una, took) = (self.tcp.una, Took::Reported);
+        let acked = self.above.delivered(now, &Delivered { upto: una, at: now, repaired, took, arrived });
+        let ahead = self.tcp.board.highest().and_then(|upto| {
+            let bytes = self.tcp.driver.bytes_delivered().saturating_sub(una);
+            self.above.arrived_ahead(now, &Ahead { una, upto, bytes, took })
         });
         ahead.and_then(|news| news.rtt).or(acked.and_then(|news| news.rtt))
     }

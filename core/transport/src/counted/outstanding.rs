@@ -21,7 +21,7 @@ pub(super) struct Outstanding {
     /// Numbers of lost packets, in the order of their discovery; some may have been delivered since.
     waiting: VecDeque<u64>,
     /// Packets in the state [`State::Delivered`].
-    held: u32,
+    pub(super) held: u32,
     /// Newly delivered packets, as they were.
     pub(super) fresh: Vec<Packet>,
 }

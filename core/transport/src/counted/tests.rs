@@ -461,3 +461,19 @@ fn a_controllers_time_does_not_run_backwards_when_departures_are_reported_after_
     // Verus has no tick of its own yet: these are departures.
     assert_eq!(*times.lock().unwrap(), [at(1), at(20), at(22), at(40)]);
 }
+
+#[test]
+fn a_delivery_behind_holes_is_counted_once() {
+    let mut flow = Counted::new(&Config::default(), controller("fixed:window=100"), &START);
+    let mut report = |millis, una: u64, ahead| {
+        let (una, next) = (una * MSS, 20 * MSS);
+        let highest = if ahead > 0 { next } else { una };
+        flow.report(&Counters { at: Time::from_millis(millis), una, next, highest, ahead, ..START });
+        flow.bytes_delivered() / MSS
+    };
+    assert_eq!(report(0, 0, 0), 0);
+    // Every fifth is a hole, and one after the other is repaired.
+    assert_eq!(report(20, 0, 16), 16);
+    let repaired = [(40, 5, 12), (41, 10, 8), (42, 15, 4), (43, 20, 0)];
+    assert_eq!(repaired.map(|(millis, una, ahead)| report(millis, una, ahead)), [17, 18, 19, 20]);
+}

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use paceline_cc::{Nanos, Time};
-use paceline_transport::{Arrived, Delivered, Took};
+use paceline_transport::{Ahead, Arrived, Delivered, Took};
 
 use super::{Queued, Source};
 use crate::clock;
@@ -106,7 +106,7 @@ impl Queued {
         }
         let una = link.acked_by_info.max(link.acked);
         let (upto, bytes) = link.info.ahead(link.above.next() - una);
-        let news = link.above.arrived_ahead(now, una + upto, bytes, took(link));
+        let news = link.above.arrived_ahead(now, &Ahead { una, upto: una + upto, bytes, took: took(link) });
         if news.is_some() {
             self.news_at = now;
             link.note_rtt(now, news);
