@@ -18,7 +18,10 @@
 //!   reports lie: the flow is CUBIC for a while. So it is where more is sent than arrives, and half as much is lost.
 //! - Without a fresh report it is CUBIC from the window it has.
 
+mod burst;
+mod doubt;
 mod hop;
+mod rival;
 
 use crate::controller::{
     Ack, Cause, Controller, Ecn, Env, Loss, Lost, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
@@ -26,11 +29,15 @@ use crate::controller::{
 use crate::cubic::{Cubic, PARAMS, START, Settings};
 use crate::entry::{Entry, Params};
 use crate::path_report::{HOP_PACKET_BYTES, PathReport};
+use crate::path_rtt::PathRtt;
 use crate::start_ups::start_up;
 use crate::units::{Nanos, Rate, Time};
 use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, WindowController};
 
+use burst::Burst;
+use doubt::{Doubt, Round};
 use hop::{Link, Own};
+use rival::Rival;
 
 /// Hops that are followed (our choice: paths of a limited domain are shorter).
 const MOST_HOPS: usize = 8;
@@ -44,27 +51,26 @@ const DELIVERY_ROUNDS: u32 = 5;
 /// detection waits, RFC 8985 section 6.2), and holds so many packets more.
 const HEADROOM: f64 = 1.25;
 const SPARE_PACKETS: f64 = 3.0;
-/// What losses that are not of the medium leave of the rate (CUBIC's beta, RFC 9438 section 4.6), together at least the second.
-const YIELD: f64 = 0.7;
+/// A flow that leaves the pace to a radio may send so many times its rate (our choice: enough to follow bursts, and no burst of a whole window).
+const AT_ITS_PACE: f64 = 3.0;
+/// CUBIC's window counts where it is so many times the share (our choice: more than CUBIC's own sawtooth).
+const RIVALS: f64 = 1.5;
+/// What losses that are not of the medium leave of the rate, together at least the second (our choice: less than CUBIC gives up, since the
+/// rate is a share and not what fills the queue).
+const YIELD: f64 = 0.8;
 const YIELD_LEAST: f64 = 0.5;
 /// What comes back of it in a round trip (our choice: all of it within the eight round trips that CUBIC's curve is flat at least).
 const YIELD_BACK: f64 = 0.05;
 /// So many losses of the medium in a row are spared (our choice: its rate is back within eight round trips).
 const SPARED_IN_A_ROW: u32 = 32;
-/// Queueing delay beyond the reported that is no reason for doubt: this, and as much again as is reported (our choice, because reports
-/// are a round trip old).
-const UNEXPLAINED: Nanos = Nanos::from_millis(10);
-/// Rounds in a row with more of it after which the reports are not believed (our choice: the queue of one burst is gone by then).
-const DOUBTS: u32 = 8;
 /// More than so many times what arrives is more than the path takes, if so much of what arrives is lost besides (our choices: half of what
 /// [`RAMP`] adds, and half of what a link loses then; a radio that loses a fifth loses a quarter of what arrives) ...
 const OVERLOAD: f64 = 1.5;
 const OVERLOAD_LOST: f64 = 0.5;
 /// ... and if so many packets are (our choice: an initial window).
 const OVERLOAD_LEAST: f64 = INITIAL_WINDOW;
-/// For how long they are not, at first; twice as long each next time, up to the second (our choices).
-const DISBELIEF: Nanos = Nanos::from_secs(1);
-const DISBELIEF_MOST: Nanos = Nanos::from_secs(32);
+/// A flow that sends this share of what it may is held back by nothing else (our choice: the other part is [`HEADROOM`]'s).
+const USED: f64 = 0.8;
 
 /// The controller.
 pub struct Hops {
@@ -78,49 +84,23 @@ pub struct Hops {
     steering: bool,
     /// Packets for which the tightest queue has room, for each of its flows.
     room: f64,
-    /// Packets a second, of [`HOP_PACKET_BYTES`].
+    /// Packets a second, of [`HOP_PACKET_BYTES`], and how many times as fast they may leave.
     rate: f64,
+    gain: f64,
+    rival: Rival,
     /// What losses have left of it.
     share_kept: f64,
     spared: u32,
     srtt: Nanos,
-    min_rtt: Nanos,
+    path: PathRtt,
     limited: bool,
     /// Largest delivery rates of these round trips and of those before them, in packets a second.
     delivered: [f64; 2],
     /// Most packets that arrived in one of these round trips, and in one of those before them.
     arrived: [f64; 2],
+    burst: Burst,
     round: Round,
     doubt: Doubt,
-}
-
-/// A round trip.
-#[derive(Clone, Copy, Debug)]
-struct Round {
-    /// It ends when everything below has been delivered.
-    end: u64,
-    count: u32,
-    /// Bytes that have arrived in it, and that were found lost.
-    arrived: u64,
-    lost: u64,
-    /// Smallest RTT in it.
-    min_rtt: Nanos,
-    /// Longest queueing delay reported in it.
-    reported: Nanos,
-}
-
-impl Default for Round {
-    fn default() -> Self {
-        Self { end: 0, count: 0, arrived: 0, lost: 0, min_rtt: Nanos::MAX, reported: Nanos::ZERO }
-    }
-}
-
-/// Whether reports are believed.
-#[derive(Clone, Copy, Debug)]
-struct Doubt {
-    rounds: u32,
-    until: Time,
-    next: Nanos,
 }
 
 impl Hops {
@@ -135,15 +115,18 @@ impl Hops {
             steering: false,
             room: f64::INFINITY,
             rate: 0.0,
+            gain: 1.0,
+            rival: Rival::default(),
             share_kept: 1.0,
             spared: 0,
             srtt: Nanos::ZERO,
-            min_rtt: Nanos::MAX,
+            path: PathRtt::default(),
             limited: false,
             delivered: [0.0; 2],
             arrived: [0.0; 2],
+            burst: Burst::default(),
             round: Round::default(),
-            doubt: Doubt { rounds: 0, until: Time::ZERO, next: DISBELIEF },
+            doubt: Doubt::default(),
         }
     }
 
@@ -160,41 +143,69 @@ impl Hops {
 
     /// Shares out anew: window and pace.
     fn steer(&mut self) {
-        let shares = self.links.iter().filter(|link| link.current).filter_map(Link::share);
-        let share = shares.fold(f64::INFINITY, f64::min);
+        let (share, own_radio) =
+            self.tightest().map_or((f64::INFINITY, false), |(link, share)| (share, link.is_own_radio()));
         let arriving = self.arriving();
         // While no link is known to be full, the tightest queue must hold what is sent above what arrives.
         let room = if share.is_finite() { f64::INFINITY } else { self.room / self.srtt.as_secs_f64() };
         let least = MINIMUM_WINDOW * self.weight() / self.srtt.as_secs_f64();
-        self.rate = (share * self.share_kept).min(arriving + room).min(RAMP * arriving).max(least);
+        let rival = self.rival.window().map_or(0.0, |window| window * self.weight() / self.srtt.as_secs_f64());
+        // One that is about the share shows that the count is right, and that flows may only be answering each other.
+        let share = if rival > RIVALS * share { rival } else { share * self.share_kept };
+        self.rate = share.min(arriving + room).min(RAMP * arriving).max(least);
         // A rate sample of a few acknowledgements that came together is too large, and what arrived in a round trip is not.
         let arrived = self.arrived[0].max(self.arrived[1]).max(INITIAL_WINDOW);
         let window = (self.rate / self.weight() * self.srtt.as_secs_f64()).min(RAMP * arrived);
-        self.cubic.set((HEADROOM * window + SPARE_PACKETS).max(MINIMUM_WINDOW));
+        // A radio of its own has its own pace, and no more in flight.
+        let (headroom, gain) = if own_radio { (1.0, AT_ITS_PACE) } else { (HEADROOM, 1.0) };
+        self.gain = gain;
+        self.cubic.set((headroom * window + SPARE_PACKETS).max(MINIMUM_WINDOW));
+    }
+
+    /// Where the tightest link is contended, the flow has what CUBIC would have at least.
+    fn contend(&mut self, now: Time) {
+        if self.tightest().is_some_and(|(link, _)| link.is_contended()) {
+            let window = self.rate / self.weight() * self.srtt.as_secs_f64();
+            self.rival.begin(now, window.max(MINIMUM_WINDOW), self.cubic.policy_mut());
+        } else if self.rival.window().is_some() {
+            let rate = self.rate;
+            self.links.iter_mut().filter(|link| link.current).for_each(|link| link.keep(rate));
+            self.rival.end(now);
+        }
+    }
+
+    /// The link that permits least, with the share of it.
+    fn tightest(&self) -> Option<(&Link, f64)> {
+        let current = self.links.iter().filter(|link| link.current);
+        current.filter_map(|link| Some((link, link.share()?))).min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
     /// Whether the reports say what to do at `now`. Where they no longer do, CUBIC goes on from the window that the rate asks for.
     fn steers(&mut self, now: Time) -> bool {
-        let steers = now < self.fresh_until && now >= self.doubt.until;
+        let steers = now < self.fresh_until && self.doubt.is_over(now);
         if self.steering && !steers {
             // What a report that is not believed permitted above what arrives, it permitted wrongly.
-            let rate = if now < self.doubt.until { self.rate.min(self.arriving()) } else { self.rate };
-            let window = (rate / self.weight() * self.srtt.as_secs_f64()).max(MINIMUM_WINDOW);
+            let rate = if self.doubt.is_over(now) { self.rate } else { self.rate.min(self.arriving()) };
+            let window =
+                (rate / self.weight() * self.srtt.as_secs_f64()).min(self.cubic.state().cwnd).max(MINIMUM_WINDOW);
             self.cubic.set(window);
             self.cubic.policy_mut().begin_at(window);
         }
         self.steering = steers;
+        if !steers {
+            self.rival.end(now);
+        }
         steers
     }
 
     /// Measures.
     fn observe(&mut self, ack: &Ack<'_>) {
-        (self.srtt, self.min_rtt) = (ack.srtt, ack.min_rtt);
-        if ack.bytes > 0 {
-            self.limited = ack.window_limited;
+        self.srtt = ack.srtt;
+        if self.path.ack(ack, self.mss) {
+            self.doubt = Doubt::default();
         }
-        self.round.min_rtt = self.round.min_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
-        self.round.arrived += ack.bytes;
+        self.round.take(ack);
+        self.burst.take(ack, self.packets(ack.bytes));
         self.arrived[0] = self.arrived[0].max(self.packets(self.round.arrived));
         if let Some(sample) = ack.rate {
             let rate = sample.rate().as_bytes_per_sec() as f64 / f64::from(self.mss) * self.weight();
@@ -204,13 +215,21 @@ impl Hops {
             return;
         }
         self.share_kept = (self.share_kept + YIELD_BACK).min(1.0);
+        self.limited = ack.window_limited || self.uses_rate(ack.now);
         self.judge(ack.now);
         let count = self.round.count.wrapping_add(1);
         if count.is_multiple_of(DELIVERY_ROUNDS) {
             self.delivered = [0.0, self.delivered[0]];
             self.arrived = [0.0, self.arrived[0]];
         }
-        self.round = Round { end: ack.next, count, ..Round::default() };
+        self.round = Round { end: ack.next, count, since: ack.now, ..Round::default() };
+    }
+
+    /// Whether the round trip brought what pacing permitted: the window alone does not say so, since a paced flow of a few packets in a
+    /// round trip never fills half of it. One packet may have come just before, or be just behind.
+    fn uses_rate(&self, now: Time) -> bool {
+        let sent = self.packets(self.round.arrived + self.round.lost) * self.weight();
+        sent + 1.0 >= USED * self.rate * (now - self.round.since).as_secs_f64()
     }
 
     fn packets(&self, bytes: u64) -> f64 {
@@ -225,28 +244,11 @@ impl Hops {
 
     /// A round trip is over: do the reported queues explain how long it was, and does the path take what they permit?
     fn judge(&mut self, now: Time) {
-        let Round { min_rtt, reported, .. } = self.round;
-        if min_rtt == Nanos::MAX || !self.steering {
-            return;
+        if self.steering && self.is_overload() {
+            self.doubt.begin(now);
         }
-        if self.is_overload() {
-            self.disbelieve(now);
-            return;
-        }
-        let explained = self.min_rtt + reported + reported + UNEXPLAINED;
-        if min_rtt <= explained {
-            self.doubt.rounds = 0;
-            return;
-        }
-        self.doubt.rounds += 1;
-        if self.doubt.rounds >= DOUBTS {
-            self.disbelieve(now);
-        }
-    }
-
-    fn disbelieve(&mut self, now: Time) {
-        let next = (self.doubt.next + self.doubt.next).min(DISBELIEF_MOST);
-        self.doubt = Doubt { rounds: 0, until: now + self.doubt.next, next };
+        let judged = self.steering && self.doubt.is_over(now);
+        self.doubt.end_round(now, &self.round, self.path.smallest(), judged);
     }
 
     /// Losses: whether they are spared, or else what they leave of the rate. Where the sink gave no reason and every queue has room,
@@ -262,6 +264,8 @@ impl Hops {
             return;
         }
         self.spared = 0;
+        let flight = self.cubic.state().cwnd;
+        self.rival.lose(now, flight, self.cubic.policy_mut());
         self.share_kept = (self.share_kept * YIELD).max(YIELD_LEAST);
     }
 
@@ -283,6 +287,7 @@ impl Controller for Hops {
         self.observe(ack);
         if self.steers(ack.now) {
             self.cubic.watch(ack);
+            self.rival.grow(ack, self.cubic.policy_mut());
             self.steer();
         } else {
             self.cubic.on_ack(ack);
@@ -323,6 +328,7 @@ impl Controller for Hops {
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
         let now = telemetry.now;
         self.report.take(telemetry);
+        self.path.report(telemetry);
         self.cubic.on_telemetry(telemetry);
         self.room = self.report.tightest(now).map_or(f64::INFINITY, |hop| hop.share);
         if self.srtt == Nanos::ZERO {
@@ -330,6 +336,8 @@ impl Controller for Hops {
         }
         let own = Own {
             srtt: self.srtt,
+            path: self.path.smallest(),
+            burst: self.burst.mean(),
             rate: self.rate,
             delivered: self.delivered[0].max(self.delivered[1]),
             limited: self.limited,
@@ -344,6 +352,7 @@ impl Controller for Hops {
         self.round.reported = self.round.reported.max(reported);
         self.fresh_until = if shared { now + telemetry.fresh_for } else { now };
         if self.steers(now) {
+            self.contend(now);
             self.steer();
         }
     }
@@ -376,7 +385,7 @@ impl Controller for Hops {
         if !self.steering {
             return self.cubic.pacing();
         }
-        let bytes = self.rate / self.weight() * f64::from(self.mss);
+        let bytes = self.gain * self.rate / self.weight() * f64::from(self.mss);
         Pacing::Rate(Rate::from_bytes_per_sec((bytes as u64).max(1)))
     }
 
@@ -400,10 +409,7 @@ impl Controller for Hops {
         self.cubic.describe(report);
         report("steering", f64::from(u8::from(self.steering)));
         report("share_kept", self.share_kept);
-        let current = self.links.iter().filter(|link| link.current);
-        let tightest =
-            current.filter_map(|link| Some((link, link.share()?))).min_by(|one, other| one.1.total_cmp(&other.1));
-        if let Some((link, share)) = tightest.filter(|_| self.steering) {
+        if let Some((link, share)) = self.tightest().filter(|_| self.steering) {
             let mbps = |packets: f64| packets * HOP_PACKET_BYTES as f64 * 8.0 / 1e6;
             report("hop", f64::from(link.id));
             report("hop_flows", link.flows);

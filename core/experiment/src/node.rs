@@ -17,9 +17,9 @@ impl Node {
         Self { number, meter: Meter::new(number, None, Some(egress)) }
     }
 
-    /// A packet comes to the queue, of the flow with the number that packets on this path have.
-    pub fn arrived(&mut self, now: Time, flow: u32) {
-        self.meter.arrived(now, u64::from(flow));
+    /// A packet comes to the queue, of the flow with the number that packets on this path have, and of so many octets.
+    pub fn arrived(&mut self, now: Time, flow: u32, octets: u32) {
+        self.meter.arrived(now, u64::from(flow), octets);
     }
 
     /// What it writes into a packet of this flow that leaves with `hop_limit`, before the packet is queued.
@@ -88,7 +88,7 @@ mod tests {
         let mut path = Path::new().link(Link::new(Schedule::constant(Rate::from_mbps(20.0)), Box::new(queue)));
         let (now, mut node) = (Time::from_millis(200), Node::new(7, 3));
         for flow in [1, 1, 1, 2] {
-            node.arrived(now, flow);
+            node.arrived(now, flow, 1500);
             path.push(now, Packet::new(flow, 1500, Codepoint::NotEct, ()));
         }
         let record = node.record(&mut path, now, 2, 63).unwrap();

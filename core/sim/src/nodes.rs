@@ -18,7 +18,7 @@ impl Nodes {
     /// A packet comes to the queue of a hop, which writes its record before the packet is queued.
     pub(crate) fn pass(&mut self, hop: u32, path: &mut Path<Body>, now: Time, packet: &mut Packet<Body>) {
         let node = &mut self.0[hop as usize];
-        node.arrived(now, packet.flow);
+        node.arrived(now, packet.flow, packet.size);
         let flow = packet.flow;
         let Body::Traced(traced) = &mut packet.body else { return };
         if let Some(record) = node.record(path, now, flow, traced.hop_limit) {

@@ -12,6 +12,7 @@ mod icn;
 mod pieces;
 mod rates;
 mod saturator;
+mod shares;
 mod sprout;
 mod steering;
 mod telemetry;

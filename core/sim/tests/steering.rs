@@ -15,11 +15,11 @@ const LISTENERS: [&str; 3] = ["cubic-l1", "cubic-l1g", "hops"];
 const LOSSES: [f64; 3] = [0.0, 0.05, 0.2];
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// A record with room, load and flows; and one with drop counters and the capacity as well.
-const LEAN: &str = "L1";
-const COUNTED: &str = "C1";
+pub(crate) const LEAN: &str = "L1";
+pub(crate) const COUNTED: &str = "C1";
 
 /// A flow with the header of this profile on its packets.
-fn listening(controller: &str, trace: &str) -> Flow {
+pub(crate) fn listening(controller: &str, trace: &str) -> Flow {
     let trace: Trace = trace.parse().unwrap();
     let flow = bulk(controller, Via::Tcp(None));
     Flow { mss: flow.mss - trace.header_bytes(), telemetry: Some(Telemetry { trace, ..Telemetry::default() }), ..flow }
@@ -32,22 +32,22 @@ fn faulty(controller: &str, faults: &Faults) -> Flow {
     flow
 }
 
-fn plain() -> Flow {
+pub(crate) fn plain() -> Flow {
     bulk("cubic", Via::Tcp(None))
 }
 
-fn lossy(direction: Direction, loss: f64) -> Direction {
+pub(crate) fn lossy(direction: Direction, loss: f64) -> Direction {
     Direction { loss: (loss > 0.0).then_some(Loss::Rate(loss)), ..direction }
 }
 
 /// A bottleneck with a queue of so many packets, 20 ms, and this share lost behind it.
-fn radio(mbps: f64, packets: u32, loss: f64, seed: u64) -> Topology<Body> {
+pub(crate) fn radio(mbps: f64, packets: u32, loss: f64, seed: u64) -> Topology<Body> {
     let direction = link(mbps, &format!("droptail:packets={packets}"), 10);
     topology(&[("radio", ["ap", "sta"], lossy(direction, loss))], seed)
 }
 
 /// Of each flow over the whole time.
-fn mbps(outcome: &Outcome, seconds: u64) -> Vec<f64> {
+pub(crate) fn mbps(outcome: &Outcome, seconds: u64) -> Vec<f64> {
     outcome.flows.iter().map(|flow| flow.wire_bytes_arrived as f64 * 8e-6 / seconds as f64).collect()
 }
 
@@ -68,7 +68,7 @@ fn jain(shares: &[f64]) -> f64 {
 
 /// Payload bytes of each flow by tenth of a second.
 #[derive(Default)]
-struct Bins(Vec<Vec<u64>>);
+pub(crate) struct Bins(Vec<Vec<u64>>);
 
 impl Tap for Bins {
     fn on_arrival(&mut self, now: Time, flow: u32, segment: &Segment, _: bool, _: &Split) {
@@ -85,13 +85,13 @@ impl Tap for Bins {
 
 impl Bins {
     /// Payload of a flow between two times in tenths of a second, in Mbit/s.
-    fn mbps(&self, flow: usize, from: usize, to: usize) -> f64 {
+    pub(crate) fn mbps(&self, flow: usize, from: usize, to: usize) -> f64 {
         let bins = self.0.get(flow).map_or(&[][..], |bins| &bins[from.min(bins.len())..to.min(bins.len())]);
         bins.iter().sum::<u64>() as f64 * 8e-5 / (to - from) as f64
     }
 }
 
-fn binned(topology: Topology<Body>, flows: Vec<Flow>, seed: u64, seconds: u64) -> (Outcome, Bins) {
+pub(crate) fn binned(topology: Topology<Body>, flows: Vec<Flow>, seed: u64, seconds: u64) -> (Outcome, Bins) {
     let mut bins = Bins::default();
     let outcome = run(topology, flows, seed, seconds, Some(&mut bins));
     (outcome, bins)

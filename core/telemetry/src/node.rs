@@ -10,8 +10,22 @@ use crate::wire::NodeRecord;
 pub const RATE_SPAN: Nanos = Nanos::from_millis(100);
 /// Span in which flows are counted (our choice, with [`RATE_SPAN`]).
 pub const FLOW_SPAN: Nanos = Nanos::from_secs(1);
+/// Packets of fewer octets make no flow: they acknowledge, or ask (our choice: IPv6, TCP with all its options, a trace of three records and
+/// the edge's option are 240 octets).
+pub const SMALLEST: u32 = 256;
+/// A flow counts from so many packets in a second on: an initial window (RFC 6928), ...
+const ENOUGH: u64 = 10;
+/// ... or an equal part of what came in the second before, divided by this (our choice: flows that share a slow link are far from equal in
+/// a second).
+const PART: u64 = 4;
 /// Most flows kept apart: more than the wire can say.
 const MAX_FLOWS: usize = 1024;
+
+/// Packets in a second from which on a flow counts, after a second with so many packets of so many flows that counted. What sends less
+/// leaves its part of the link to others, and none that fills a window in each 200 ms sends less.
+pub fn enough(packets: u64, flows: u32) -> u32 {
+    (packets / (PART * u64::from(flows.max(1)))).clamp(1, ENOUGH) as u32
+}
 
 /// A queue at one moment, in whatever it is limited by. What is not known is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,27 +56,80 @@ pub struct Meter {
     /// Packets a second at `last`.
     pps: f64,
     last: Time,
-    /// By flow: when it was last seen.
-    flows: BTreeMap<u64, Time>,
+    flows: BTreeMap<u64, Seen>,
+    second: Second,
+}
+
+/// What has come of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    last: Time,
+    /// Packets in that second.
+    second: u64,
+    packets: u32,
+    /// When it was last a flow that counts.
+    counted: Option<Time>,
+}
+
+impl Seen {
+    fn counts(&self, now: Time) -> bool {
+        self.counted.is_some_and(|at| now.since(at) <= FLOW_SPAN)
+    }
+}
+
+/// What has come of all flows in this second.
+#[derive(Clone, Copy, Debug)]
+struct Second {
+    number: u64,
+    packets: u64,
+    /// Those that count.
+    flows: u32,
+    /// [`enough`], by the second before.
+    enough: u32,
+}
+
+impl Second {
+    /// The one of `number`, after this one.
+    fn next(&self, number: u64) -> Self {
+        let follows = number == self.number + 1;
+        Self { number, packets: 0, flows: 0, enough: if follows { enough(self.packets, self.flows) } else { 1 } }
+    }
 }
 
 impl Meter {
     /// Of the queue of interface `egress` of `node`.
     pub fn new(node: u32, ingress: Option<u16>, egress: Option<u16>) -> Self {
-        Self { node, ingress, egress, pps: 0.0, last: Time::ZERO, flows: BTreeMap::new() }
+        let second = Second { number: 0, packets: 0, flows: 0, enough: 1 };
+        Self { node, ingress, egress, pps: 0.0, last: Time::ZERO, flows: BTreeMap::new(), second }
     }
 
-    /// A packet of `flow` (a hash of what names it) comes to the queue.
-    pub fn arrived(&mut self, now: Time, flow: u64) {
+    /// A packet of `flow` (a hash of what names it) comes to the queue, of so many octets from its IP header on.
+    pub fn arrived(&mut self, now: Time, flow: u64, octets: u32) {
         self.pps = self.arrival_pps(now) + 1.0 / RATE_SPAN.as_secs_f64();
         self.last = self.last.max(now);
+        let number = self.last.as_nanos() / FLOW_SPAN.as_nanos();
+        if number != self.second.number {
+            self.second = self.second.next(number);
+        }
+        if octets < SMALLEST {
+            return;
+        }
+        self.second.packets += 1;
         if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&flow) {
-            self.flows.retain(|_, seen| now.since(*seen) <= FLOW_SPAN);
+            self.flows.retain(|_, seen| now.since(seen.last) <= FLOW_SPAN);
             if self.flows.len() >= MAX_FLOWS {
                 return;
             }
         }
-        self.flows.insert(flow, now);
+        let seen = self.flows.entry(flow).or_default();
+        if seen.second != number {
+            (seen.second, seen.packets) = (number, 0);
+        }
+        (seen.last, seen.packets) = (now, seen.packets.saturating_add(1));
+        if seen.packets >= self.second.enough {
+            seen.counted = Some(now);
+        }
+        self.second.flows += u32::from(seen.packets == self.second.enough);
     }
 
     /// Packets a second that come: each counts with a weight that falls by e in [`RATE_SPAN`].
@@ -70,9 +137,9 @@ impl Meter {
         self.pps * libm::exp(-now.since(self.last).as_secs_f64() / RATE_SPAN.as_secs_f64())
     }
 
-    /// Flows of which a packet came in the last [`FLOW_SPAN`].
+    /// Flows of the last [`FLOW_SPAN`] that share the link: those of which [`enough`] came.
     pub fn flows(&self, now: Time) -> u32 {
-        self.flows.values().filter(|seen| now.since(**seen) <= FLOW_SPAN).count() as u32
+        self.flows.values().filter(|seen| seen.counts(now)).count() as u32
     }
 
     /// What the hop writes into a packet that leaves with `hop_limit` and finds `queue`.
@@ -109,7 +176,7 @@ mod tests {
         assert_eq!((meter.arrival_pps(Time::ZERO), meter.flows(Time::ZERO)), (0.0, 0));
         // A packet a millisecond of three flows in turn.
         for ms in 0..1000 {
-            meter.arrived(Time::from_millis(ms), ms % 3);
+            meter.arrived(Time::from_millis(ms), ms % 3, 1500);
         }
         let now = Time::from_millis(999);
         assert!((meter.arrival_pps(now) / 1005.0 - 1.0).abs() < 0.01, "{}", meter.arrival_pps(now));
@@ -121,9 +188,35 @@ mod tests {
     }
 
     #[test]
+    fn flows_that_share_the_link_count_and_others_do_not() {
+        assert_eq!([enough(0, 0), enough(1650, 52), enough(1650, 2), enough(1650, 200)], [1, 7, 10, 2]);
+        // Two flows of 800 packets a second, sixty of one or two, and the acknowledgements of three more.
+        let mut meter = Meter::new(7, None, None);
+        for ms in 0..4_000 {
+            let now = Time::from_millis(ms);
+            meter.arrived(now, ms % 2, 1500);
+            if ms % 12 == 0 {
+                meter.arrived(now, 100 + ms / 12 % 60, 700);
+            }
+            meter.arrived(now, 1_000 + ms % 3, SMALLEST - 1);
+        }
+        assert_eq!(meter.flows(Time::from_millis(500)), 62);
+        assert_eq!(meter.flows(Time::from_millis(3_999)), 2);
+        // Two hundred equal ones of eight a second do, and so does one that comes with an initial window.
+        let mut meter = Meter::new(7, None, None);
+        for packet in 0..6_400 {
+            meter.arrived(Time::from_nanos(packet * 625_000), packet % 200, 1500);
+        }
+        let now = Time::from_millis(4_000);
+        assert_eq!(meter.flows(now), 200);
+        (0..10).for_each(|_| meter.arrived(now, 999, 1500));
+        assert_eq!(meter.flows(now), 201);
+    }
+
+    #[test]
     fn a_record_says_what_the_hop_knows() {
         let mut meter = Meter::new(7, None, Some(2));
-        meter.arrived(Time::from_millis(5), 1);
+        meter.arrived(Time::from_millis(5), 1, 1500);
         let queue = Queue { room_packets: Some(3), dropped: Some(65_536 + 9), ..Queue::default() };
         let record = meter.record(Time::from_millis(5), 62, &queue);
         assert_eq!((record.node, record.ingress, record.egress, record.hop_limit), (7, None, Some(2), 62));
@@ -138,10 +231,10 @@ mod tests {
     fn many_flows_cost_bounded_memory() {
         let mut meter = Meter::new(7, None, None);
         for flow in 0..100_000 {
-            meter.arrived(Time::from_nanos(flow), flow);
+            meter.arrived(Time::from_nanos(flow), flow, 1500);
         }
         assert_eq!((meter.flows.len(), meter.flows(Time::from_millis(1))), (MAX_FLOWS, MAX_FLOWS as u32));
-        meter.arrived(Time::from_millis(1500), u64::MAX);
+        meter.arrived(Time::from_millis(1500), u64::MAX, 1500);
         assert_eq!(meter.flows(Time::from_millis(1500)), 1);
     }
 }

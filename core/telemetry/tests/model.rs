@@ -166,7 +166,7 @@ pub(crate) fn run(setting: Setting) -> Matrix {
             // What is in service does not wait.
             let queued = (waiting.len() as u32).saturating_sub(1);
             let time = Time::from_nanos(at);
-            (0..count).for_each(|_| meter.arrived(time, index as u64));
+            (0..count).for_each(|_| meter.arrived(time, index as u64, 1500));
             let fits = queued + count <= setting.buffer;
             let mut came = Vec::new();
             for number in first..first + count {

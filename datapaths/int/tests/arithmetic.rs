@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+use paceline_telemetry::node::enough;
 use paceline_telemetry::wire::rate_code;
 
 /// What `tests/native/meter.c` answers to each line of numbers; `None`: there is no compiler, which is said.
@@ -87,5 +88,16 @@ fn rooms_and_shares_saturate() {
     let Some(shares) = answers(test, &asked("share")) else { return };
     for ((case, room, share), (a, b)) in cases.iter().zip(rooms.into_iter().zip(shares)) {
         assert_eq!((a, b), (*room, *share), "{case:?}");
+    }
+}
+
+#[test]
+fn flows_count_from_the_same_packets_on() {
+    let cases: Vec<(u32, u32)> =
+        [0, 1, 7, 52, 254, 1000].iter().flat_map(|flows| (0..60).map(move |step| (step * step * 7, *flows))).collect();
+    let questions: Vec<String> = cases.iter().map(|(packets, flows)| format!("enough {packets} {flows}")).collect();
+    let Some(answers) = answers("flows_count_from_the_same_packets_on", &questions) else { return };
+    for ((packets, flows), answer) in cases.into_iter().zip(answers) {
+        assert_eq!(answer, u64::from(enough(u64::from(packets), flows)), "{packets} packets, {flows} flows");
     }
 }

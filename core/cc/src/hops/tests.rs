@@ -147,17 +147,15 @@ fn no_more_than_twice_what_arrives_is_sent() {
 
 #[test]
 fn two_packets_leave_in_a_round_trip_whatever_is_reported() {
-    for flows in [254, u32::MAX] {
-        let mut bench = Bench::new();
-        let poor = Hop { capacity: rate(1), ..hop(flows, 60) };
-        for _ in 0..100 {
-            bench.report(Cause::Congestion, &[poor]);
-            bench.lose(Cause::Congestion);
-            bench.now += Nanos::from_millis(1);
-        }
-        bench.paces_at(2.0 * (1448.0 + OVERHEAD) / 1514.0 / 0.02);
-        assert!(bench.packets() >= 2.0, "{}", bench.packets());
+    let mut bench = Bench::new();
+    let poor = Hop { capacity: rate(1), ..hop(253, 60) };
+    for _ in 0..100 {
+        bench.report(Cause::Congestion, &[poor]);
+        bench.lose(Cause::Congestion);
+        bench.now += Nanos::from_millis(1);
     }
+    bench.paces_at(2.0 * (1448.0 + OVERHEAD) / 1514.0 / 0.02);
+    assert!(bench.packets() >= 2.0, "{}", bench.packets());
 }
 
 #[test]
@@ -167,7 +165,7 @@ fn what_a_report_took_is_back_two_seconds_later() {
         let mut bench = Bench::new();
         bench.hold(1_000, hop(1, 0));
         for _ in 0..10 {
-            bench.report(Cause::Congestion, &[Hop { id, capacity: rate(8), ..hop(254, 60) }]);
+            bench.report(Cause::Congestion, &[Hop { id, capacity: rate(8), ..hop(253, 60) }]);
         }
         assert!(bench.pace() < 200.0, "{}", bench.pace());
         // What arrives is what it sends, by the hop's lean reports, which do not say a capacity.
@@ -216,7 +214,17 @@ fn a_queue_is_drained_and_not_at_any_price() {
     for (flows, waiting, part) in [(2, 14, 0.85), (2, 3, 1.0), (1, 14, 0.5)] {
         let mut bench = Bench::new();
         bench.report(Cause::Unknown, &[hop(flows, waiting)]);
+        bench.paces_at(0.98 * 1650.0 / f64::from(flows));
+        // It stays for a round trip.
+        bench.hold(60, hop(flows, waiting));
         bench.paces_at(part * 0.98 * 1650.0 / f64::from(flows));
+    }
+    // What has left when the next packet comes is a burst.
+    let mut bench = Bench::new();
+    for _ in 0..50 {
+        bench.hold(10, hop(2, 30));
+        bench.hold(10, hop(2, 0));
+        bench.paces_at(0.98 * 825.0);
     }
     // Somebody fills the queue all the same: after a second nothing is given up any more.
     let mut bench = Bench::new();
@@ -226,8 +234,44 @@ fn a_queue_is_drained_and_not_at_any_price() {
     bench.paces_at(0.98 * 825.0);
     // Until the queue is short, or one of them is gone.
     bench.hold(10, hop(2, 0));
-    bench.hold(10, hop(2, 30));
+    bench.hold(60, hop(2, 30));
     bench.paces_at(0.85 * 0.98 * 825.0);
+}
+
+#[test]
+fn beside_one_who_fills_the_queue_it_has_cubics_window() {
+    // Of fifty flows, and a full queue.
+    let mut bench = Bench::new();
+    let small = |bench: &mut Bench, ms: u64, waiting| {
+        for _ in 0..ms / 10 {
+            bench.now += Nanos::from_millis(10);
+            bench.report(Cause::Unknown, &[hop(50, waiting)]);
+            bench.acknowledge(RTT, 1, 2);
+        }
+        bench.pace()
+    };
+    let share = 0.98 * 1650.0 / 50.0;
+    assert!(small(&mut bench, 400, 57) <= 110.0, "two packets in a round trip");
+    let begun = small(&mut bench, 300, 57);
+    let grown = small(&mut bench, 2_000, 57);
+    assert!(grown > 4.0 * begun && grown > 10.0 * share, "{grown} after {begun}");
+    bench.lose(Cause::Congestion);
+    let lost = bench.pace();
+    assert!((lost / grown - 0.7).abs() < 0.05, "{lost} of {grown}");
+    // When the queue is short, it keeps what it has, and goes on where it is long again.
+    let kept = small(&mut bench, 100, 0);
+    assert!(kept >= 0.95 * lost, "{kept} of {lost}");
+    assert!(small(&mut bench, 500, 57) >= kept);
+}
+
+#[test]
+fn more_flows_than_are_counted_leave_cubic_alone() {
+    for flows in [254, 255, u32::MAX] {
+        let mut bench = Bench::new();
+        let before = bench.controller.window();
+        bench.report(Cause::Medium, &[hop(flows, 0)]);
+        assert_eq!((bench.controller.pacing(), bench.controller.window()), (Pacing::Free, before), "{flows}");
+    }
 }
 
 #[test]
@@ -235,9 +279,11 @@ fn what_others_leave_is_taken_and_given_back() {
     let mut bench = Bench::new();
     let idle = Hop { arrival: rate(LINK / 2), ..hop(4, 0) };
     bench.hold(200, idle);
-    let (share, spare) = (0.98 * 1650.0 / 4.0, (0.98 * 1650.0 - 825.0) / 4.0);
-    // The first of 20 reports passes no time.
-    assert!((bench.pace() - share - spare * 0.95).abs() < 10.0, "{}", bench.pace());
+    let (share, spare) = (0.98 * 1650.0 / 4.0, 0.98 * 1650.0 - 825.0);
+    // It brings half of what arrives, then more, and is one of four: at first sqrt(1/2 1/4) of what is spare. The first of 20 reports
+    // passes no time.
+    let part = (bench.pace() - share) / (0.95 * spare);
+    assert!((0.35..0.45).contains(&part), "{part}");
     bench.hold(5_000, idle);
     assert!(bench.pace() <= 0.98 * 1650.0, "never more than the link: {}", bench.pace());
     bench.hold(1_500, hop(4, 14));
@@ -300,6 +346,56 @@ fn without_a_fresh_report_it_is_cubic_from_the_window_it_has() {
     // And back.
     bench.report(Cause::Unknown, &[hop(1, 0)]);
     bench.paces_at(0.98 * 1650.0);
+}
+
+#[test]
+fn what_pacing_permits_and_brings_is_used() {
+    // Two packets in a round trip are far from half of the window, whose spare packets alone are three.
+    let mut bench = Bench::new();
+    let busy = Hop { arrival: rate(200), ..hop(50, 0) };
+    for step in 0..2_000 {
+        bench.now += Nanos::from_millis(10);
+        bench.report(Cause::Unknown, &[busy]);
+        let packets = (bench.pace() * 0.01 + f64::from(step % 2)) as u64;
+        bench.una += packets * MSS;
+        let acked = ack(bench.now, RTT, packets as u32);
+        let sample = RateSample {
+            delivered: packets.max(2) * MSS,
+            interval: Nanos::from_millis(10),
+            prior_delivered: 0,
+            app_limited: false,
+            retransmission: false,
+        };
+        let (una, next, rate) = (bench.una, bench.una + MSS, Some(sample));
+        bench.controller.on_ack(&Ack { min_rtt: RTT, window_limited: false, rate, una, next, ..acked });
+    }
+    assert!(bench.pace() > 0.9 * 1650.0, "{}", bench.pace());
+}
+
+#[test]
+fn a_radio_of_its_own_has_the_path_in_flight_and_three_packets() {
+    // What is granted changes by a fifth in each tenth of a second.
+    let mut bench = Bench::new();
+    for step in 0..40 {
+        let granted = if step % 2 == 0 { 1_800 } else { 1_500 };
+        bench.hold(100, Hop { capacity: rate(granted), arrival: rate(1_000), ..hop(1, 1) });
+    }
+    let path = 1_500.0 * 0.02 * 1514.0 / (1448.0 + OVERHEAD);
+    assert!((bench.packets() - path - 3.0).abs() < 0.1, "{} and not {path} + 3", bench.packets());
+    // It leaves its own pace to the link.
+    bench.paces_at(2.0 * 1_500.0);
+    // As long as nothing stands and all of it arrives there may be more, and what stands is taken off.
+    for _ in 0..10 {
+        bench.hold(50, Hop { capacity: rate(1_800), arrival: rate(2_400), ..hop(1, 0) });
+        bench.hold(50, Hop { capacity: rate(1_500), arrival: rate(2_400), ..hop(1, 0) });
+    }
+    let found = bench.packets();
+    assert!(found > 1.3 * path, "{found} of {path}");
+    for _ in 0..3 {
+        bench.hold(50, Hop { capacity: rate(1_800), arrival: rate(2_400), ..hop(1, 20) });
+        bench.hold(50, Hop { capacity: rate(1_500), arrival: rate(2_400), ..hop(1, 20) });
+    }
+    assert!((bench.packets() - path - 3.0).abs() < 0.1, "{}", bench.packets());
 }
 
 #[test]

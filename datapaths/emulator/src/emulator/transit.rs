@@ -37,7 +37,7 @@ impl Transit {
     /// A packet comes to the queue. Answers the number that its flow has on the path.
     pub(super) fn pass(&mut self, now: Time, frame: &mut Frame, path: &mut Path<Frame>) -> u32 {
         let flow = flow_key(frame.stored()).map_or(0, |key| self.number(key));
-        self.node.arrived(now, flow);
+        self.node.arrived(now, flow, frame.len() as u32);
         let hop_limit = frame.stored().get(7).copied().unwrap_or(0);
         if let Some(header) = frame.hop_by_hop()
             && let Some(record) = self.node.record(path, now, flow, hop_limit)

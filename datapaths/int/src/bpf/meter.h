@@ -9,9 +9,13 @@
 #define RATE_TIME_NS 100000000ULL
 /* Flows are those of this time (the same). */
 #define FLOWS_TIME_NS 1000000000ULL
-/* One bit for each value of a flow's hash; 254 flows, the most that is reported, meet in two of them (our choice). */
-#define FLOW_BITS 16384
-#define FLOW_WORDS (FLOW_BITS / 64)
+/* A flow counts from so many packets in that time on, or from an equal part of what came in the time before, divided by PART (the same). */
+#define ENOUGH 10
+#define PART 4
+/* Packets of fewer octets from the IP header on make no flow (the same). */
+#define SMALLEST 256
+/* One slot for each value of a flow's hash; 254 flows, the most that is reported, meet in two of them (our choice). */
+#define FLOW_SLOTS 16384
 
 #define ONE 65536ULL
 
@@ -92,6 +96,14 @@ static inline __u8 rate_code(__u64 rate)
 	code += mantissa >= 4112874773u;
 	/* 255 is unknown, and 2^31 is the largest rate of the format. */
 	return code > 248 ? 248 : code;
+}
+
+/* Packets from which on a flow counts, after a time with so many packets of so many flows that counted. */
+static inline __u32 enough(__u32 packets, __u32 flows)
+{
+	__u32 part = packets / (PART * (flows ? flows : 1));
+
+	return part < 1 ? 1 : part < ENOUGH ? part : ENOUGH;
 }
 
 /* What is left of a queue: packets if its limit is in packets, else packets of the reference size. All ones are unknown. */

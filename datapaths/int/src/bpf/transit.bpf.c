@@ -45,10 +45,11 @@ enum {
 };
 COUNTERS(COUNTER_COUNT)
 
-/* What arrived lately, and which flows: bits of their hashes, in this second and in the one before. */
+/* What arrived lately; and of flows, in this second and in the one before, how many count and how many packets they all brought. */
 struct meter {
 	struct bpf_spin_lock lock;
 	__u32 flows[2];
+	__u32 brought[2];
 	__u32 epoch;
 	__u64 weight;
 	__u64 last_ns;
@@ -59,7 +60,6 @@ struct meter {
 	/* Drops in packets, from the queue's own count on; read by user space. */
 	__u32 lost;
 	__u32 begun;
-	__u32 padding;
 };
 
 struct {
@@ -69,21 +69,18 @@ struct {
 	__type(value, struct meter);
 } meters SEC(".maps");
 
-struct seen {
-	__u64 words[FLOW_WORDS];
-};
-
+/* Packets by flow: the second in the upper half, how many came in it in the lower one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, FLOW_SLOTS);
 	__type(key, __u32);
-	__type(value, struct seen);
+	__type(value, __u32);
 } seen SEC(".maps");
 
-/* Drops by flow: of one slot for each value of its hash (our choice, as FLOW_BITS). */
+/* Drops by flow. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FLOW_BITS);
+	__uint(max_entries, FLOW_SLOTS);
 	__type(key, __u32);
 	__type(value, __u32);
 } dropped SEC(".maps");
@@ -132,11 +129,13 @@ static __always_inline void look_at(struct __sk_buff *skb, struct queue *queue)
 	}
 }
 
-/* Of which flow a buffer is (0: of none that shares a queue), and for how many packets and octets on the wire it stands. */
+/* Of which flow a buffer is (0: of none that shares a queue), for how many packets and octets on the wire it stands, and how many of the
+ * packets are large enough to make a flow. */
 struct arrival {
 	__u64 hash;
 	__u32 packets;
 	__u32 octets;
+	__u32 large;
 };
 
 /* Addresses, protocol and ports make a flow, behind a header of telemetry too. */
@@ -150,6 +149,7 @@ static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *ar
 
 	arrival->hash = 0;
 	arrival->octets = skb->wire_len;
+	arrival->large = 0;
 	arrival->packets = wire_packets(skb, config.l2);
 	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = data + config.l2;
@@ -194,31 +194,25 @@ static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *ar
 	}
 	arrival->hash = mixed(hash, protocol) | 1;
 	arrival->packets = wire_packets(skb, at + headers);
+	if (arrival->packets > 1 || skb->len >= config.l2 + SMALLEST)
+		arrival->large = arrival->packets;
 }
 
-/* Counts a flow among those of this second, unless it is there already. */
-static __always_inline int is_new_flow(__u64 hash, __u32 half)
+/* Whether a flow counts from these packets of it on. What two processors count at once may count once. */
+static __always_inline int begins_to_count(const struct arrival *arrival, __u32 epoch, __u32 least)
 {
-	__u64 bit = 1ULL << (hash >> 8 & 63);
-	struct seen *flows = bpf_map_lookup_elem(&seen, &half);
-	__u64 *word;
+	__u32 slot = arrival->hash >> 8 & (FLOW_SLOTS - 1), before, after;
+	__u32 *of = bpf_map_lookup_elem(&seen, &slot);
 
-	if (!flows)
+	if (!of)
 		return 0;
-	word = &flows->words[hash >> 16 & (FLOW_WORDS - 1)];
-	if (*word & bit)
-		return 0;
-	return !(__sync_fetch_and_or(word, bit) & bit);
-}
-
-static __always_inline void forget(__u32 half)
-{
-	struct seen *flows = bpf_map_lookup_elem(&seen, &half);
-
-	if (!flows)
-		return;
-	for (int at = 0; at < FLOW_WORDS; at++)
-		*(volatile __u64 *)&flows->words[at] = 0;
+	before = *(volatile __u32 *)of;
+	before = before >> 16 == (epoch & 0xffff) ? before & 0xffff : 0;
+	after = before + arrival->large;
+	if (after > 0xffff)
+		after = 0xffff;
+	*(volatile __u32 *)of = epoch << 16 | after;
+	return before < least && after >= least;
 }
 
 struct measured {
@@ -232,8 +226,8 @@ struct measured {
 static __always_inline void measure(const struct arrival *arrival, __u64 now, const struct queue *queue, struct measured *measured)
 {
 	__u64 hash = arrival->hash;
-	__u32 slot = hash >> 40 & (FLOW_BITS - 1), drops = queue->drops, before = 0, lost = 0, *of;
-	__u32 epoch = now / FLOWS_TIME_NS, zero = 0, half = epoch & 1, behind, is_new;
+	__u32 slot = hash >> 40 & (FLOW_SLOTS - 1), drops = queue->drops, before = 0, lost = 0, *of;
+	__u32 epoch = now / FLOWS_TIME_NS, zero = 0, half = epoch & 1, behind, counts = 0;
 	struct meter *meter = bpf_map_lookup_elem(&meters, &zero);
 	__u64 share;
 
@@ -248,17 +242,15 @@ static __always_inline void measure(const struct arrival *arrival, __u64 now, co
 		behind = epoch - meter->epoch;
 		meter->epoch = epoch;
 		if (behind) {
-			meter->flows[half] = 0;
+			meter->flows[half] = meter->brought[half] = 0;
 			/* Nothing came for a second or more. */
 			if (behind > 1)
-				meter->flows[!half] = 0;
+				meter->flows[!half] = meter->brought[!half] = 0;
 		}
 		bpf_spin_unlock(&meter->lock);
-		/* Flows of another processor may be counted twice meanwhile. */
-		if (behind)
-			forget(half);
 	}
-	is_new = hash && is_new_flow(hash, half);
+	if (hash && arrival->large)
+		counts = begins_to_count(arrival, epoch, enough(meter->brought[!half], meter->flows[!half]));
 	bpf_spin_lock(&meter->lock);
 	if (now > meter->last_ns) {
 		share = now - meter->last_ns;
@@ -267,7 +259,8 @@ static __always_inline void measure(const struct arrival *arrival, __u64 now, co
 		share = 0;
 	}
 	meter->weight = arrived(meter->weight, share, arrival->packets);
-	meter->flows[half] += is_new;
+	meter->flows[half] += counts;
+	meter->brought[half] += hash ? arrival->large : 0;
 	measured->rate = rate_of(meter->weight);
 	measured->flows = meter->flows[half] > meter->flows[!half] ? meter->flows[half] : meter->flows[!half];
 	if (!meter->begun) {

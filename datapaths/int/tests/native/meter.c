@@ -34,6 +34,8 @@ int main(void)
 			printf("%llu\n", decay(a));
 		else if (!strcmp(what, "steady"))
 			printf("%llu\n", steady(a));
+		else if (!strcmp(what, "enough"))
+			printf("%u\n", enough(a, b));
 		else if (!strcmp(what, "room"))
 			printf("%u\n", room_left(a, b, c, d, 1514));
 		else if (!strcmp(what, "share"))

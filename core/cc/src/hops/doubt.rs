@@ -1,0 +1,112 @@
+//! Round trips, and whether reports explain how long they are.
+//!
+//! Reports are of the way there. Where the receiver says when packets came, the way there alone is judged: a queue on the way back,
+//! which a flow in the other direction fills, is no reason for doubt. Elsewhere the round trip is.
+
+use crate::controller::Ack;
+use crate::units::{Nanos, Time};
+
+/// Queueing delay beyond the reported that is no reason for doubt: this, and as much again as is reported (our choice, because reports
+/// are a round trip old).
+const UNEXPLAINED: Nanos = Nanos::from_millis(10);
+/// Rounds in a row with more of it after which the reports are not believed (our choice: the queue of one burst is gone by then).
+const DOUBTS: u32 = 8;
+/// For how long they are not, at first; twice as long each next time, up to the second (our choices).
+const DISBELIEF: Nanos = Nanos::from_secs(1);
+const DISBELIEF_MOST: Nanos = Nanos::from_secs(32);
+
+/// Two clocks part by one in so many at most (our choice: a tenth of a thousandth, twice what crystals do).
+const CLOCKS_PART: u64 = 10_000;
+
+/// A round trip.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Round {
+    /// It ends when everything below has been delivered.
+    pub(super) end: u64,
+    pub(super) count: u32,
+    pub(super) since: Time,
+    /// Bytes that have arrived in it, and that were found lost.
+    pub(super) arrived: u64,
+    pub(super) lost: u64,
+    /// Smallest RTT in it.
+    pub(super) min_rtt: Nanos,
+    /// Smallest time of the way there in it, in ns, by two clocks: only differences mean anything.
+    pub(super) transit: Option<i64>,
+    /// Longest queueing delay reported in it.
+    pub(super) reported: Nanos,
+}
+
+impl Default for Round {
+    fn default() -> Self {
+        let (min_rtt, reported) = (Nanos::MAX, Nanos::ZERO);
+        Self { end: 0, count: 0, since: Time::ZERO, arrived: 0, lost: 0, min_rtt, transit: None, reported }
+    }
+}
+
+impl Round {
+    /// Takes an acknowledgement in.
+    pub(super) fn take(&mut self, ack: &Ack<'_>) {
+        self.min_rtt = self.min_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
+        self.arrived += ack.bytes;
+        let sent_once = ack.packets.iter().filter(|acked| !acked.retransmitted);
+        let transits = sent_once.filter_map(|acked| {
+            let (came, left) = (acked.received_at?.as_nanos(), acked.sent_at.as_nanos());
+            Some(came.wrapping_sub(left) as i64)
+        });
+        self.transit = self.transit.into_iter().chain(transits).min();
+    }
+}
+
+/// Whether reports are believed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    rounds: u32,
+    until: Time,
+    next: Nanos,
+    /// The smallest way there so far, and when it was.
+    shortest: Option<(i64, Time)>,
+}
+
+impl Default for Doubt {
+    fn default() -> Self {
+        Self { rounds: 0, until: Time::ZERO, next: DISBELIEF, shortest: None }
+    }
+}
+
+impl Doubt {
+    pub(super) fn is_over(&self, now: Time) -> bool {
+        now >= self.until
+    }
+
+    /// A round trip of a path of `smallest` is over; its reports were believed where it is to be `judged`.
+    pub(super) fn end_round(&mut self, now: Time, round: &Round, smallest: Nanos, judged: bool) {
+        if let Some(transit) = round.transit
+            && self.shortest.is_none_or(|(shortest, _)| transit < shortest)
+        {
+            self.shortest = Some((transit, now));
+        }
+        if !judged || round.min_rtt == Nanos::MAX {
+            return;
+        }
+        let queues = match round.transit.zip(self.shortest) {
+            Some((transit, (shortest, at))) => {
+                let longer = Nanos::from_nanos(transit.saturating_sub(shortest).unsigned_abs());
+                longer - (now - at).mul_div(1, CLOCKS_PART)
+            }
+            None => round.min_rtt - smallest,
+        };
+        if queues <= round.reported + round.reported + UNEXPLAINED {
+            self.rounds = 0;
+            return;
+        }
+        self.rounds += 1;
+        if self.rounds >= DOUBTS {
+            self.begin(now);
+        }
+    }
+
+    pub(super) fn begin(&mut self, now: Time) {
+        let next = (self.next + self.next).min(DISBELIEF_MOST);
+        *self = Self { rounds: 0, until: now + self.next, next, ..*self };
+    }
+}

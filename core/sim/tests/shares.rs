@@ -1,0 +1,210 @@
+//! What `hops` takes of a link beside flows of all kinds: sparse ones, acknowledgements, CUBIC, more than are counted; on a path that
+//! becomes longer, and on radios. Where nothing else is said 20 Mbit/s, 20 ms and 60 packets, seed 1, and Mbit/s on the wire.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::Arc;
+
+use crate::common::{Dumbbell, bulk, jain};
+use crate::steering::{COUNTED, LEAN, binned, listening, lossy, mbps, plain, radio};
+use crate::topology::{link, run, topology, way};
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_experiment::{Config, Flow, Graph, Outcome, Seed, Topology, Via, Way, Workload};
+use paceline_path::queue::Limit;
+use paceline_path::{Direction, Path, Trace, build_link};
+use paceline_sim::Body;
+
+/// `count` flows with this work, each 11 ms after the one before.
+fn mice(count: u64, of: &Flow, workload: &Workload) -> Vec<Flow> {
+    let start = |index| Time::from_millis(11 * index);
+    (0..count).map(|index| Flow { start: start(index), workload: workload.clone(), ..of.clone() }).collect()
+}
+
+fn keep_alives(count: u64) -> Vec<Flow> {
+    mice(count, &bulk("reno", Via::Tcp(None)), &Workload::Rate(Rate::from_bytes_per_sec(1_500)))
+}
+
+/// What the first `big` flows and all together get from 4 s to 20 s.
+fn late(flows: Vec<Flow>, big: usize, seed: u64) -> (Vec<f64>, f64) {
+    let scale = |flow: &Flow| f64::from(flow.packet_bytes()) / f64::from(flow.mss);
+    let scales: Vec<f64> = flows.iter().map(scale).collect();
+    let (_, bins) = binned(radio(20.0, 60, 0.0, seed), flows, seed, 20);
+    let rates: Vec<f64> = scales.iter().enumerate().map(|(flow, scale)| bins.mbps(flow, 40, 200) * scale).collect();
+    (rates[..big].to_vec(), rates.iter().sum())
+}
+
+/// From one to a hundred of 12 kbit/s each: nine tenths of the link are used.
+#[test]
+fn sparse_flows_cost_nothing() {
+    for trace in [LEAN, COUNTED] {
+        for count in [1, 2, 3, 5, 6, 8, 10, 13, 21, 34, 50, 75, 100] {
+            let flows = [vec![listening("hops", trace)], keep_alives(count)].concat();
+            let (big, all) = late(flows, 1, count);
+            let rest = 20.0 - 0.0125 * count as f64;
+            assert!(all >= 0.9 * 20.0 && big[0] >= 0.9 * rest, "{trace}, {count}: {:.2} of {all:.2}", big[0]);
+        }
+    }
+}
+
+/// Fifty that are busy for 200 ms and silent for 1.8 s, at 200 kbit/s or as fast as they can with a burst of ten packets.
+#[test]
+fn flows_that_come_and_go_leave_the_rest() {
+    for (count, on, off) in [(10, 20, 1_980), (50, 10, 3_000), (20, 200, 1_800)] {
+        let on_off =
+            paceline_experiment::OnOff { on: Nanos::from_millis(on), off: Nanos::from_millis(off), random: true };
+        let work = Workload::OnOff(on_off);
+        let flows = [vec![listening("hops", COUNTED)], mice(count, &bulk("reno", Via::Tcp(None)), &work)].concat();
+        let (big, all) = late(flows, 1, 1);
+        assert!(all >= 0.9 * 20.0, "{count}, {on} ms: {:.2} of {all:.2}", big[0]);
+    }
+}
+
+/// Ten uploads, whose acknowledgements share the queue.
+#[test]
+fn acknowledgements_take_no_share() {
+    for trace in [LEAN, COUNTED] {
+        let topology = radio(20.0, 60, 0.0, 1);
+        let up = Flow { way: way(&topology, "sta", "ap"), ..plain() };
+        let flows = [vec![listening("hops", trace)], vec![up; 10], keep_alives(20)].concat();
+        let outcome = run(topology, flows, 1, 20, None);
+        let own = mbps(&outcome, 20)[0];
+        assert!(own >= 0.85 * 20.0, "{trace}: {own:.2}");
+    }
+}
+
+/// Groups of `hops` among fifty keep-alives, of which half are of `hops` as well.
+#[test]
+fn among_sparse_flows_they_share_as_without() {
+    for count in [2, 4, 8] {
+        let sparse = Flow { workload: Workload::Rate(Rate::from_bytes_per_sec(1_500)), ..listening("hops", COUNTED) };
+        let flows = [vec![listening("hops", COUNTED); count], vec![sparse; 25], keep_alives(25)].concat();
+        let (big, all) = late(flows, count, 1);
+        let shares: Vec<f64> = big.clone();
+        assert!(jain(&shares) >= 0.98 && all >= 0.9 * 20.0, "{count}: {big:.2?} of {all:.2}");
+    }
+}
+
+/// Within a fifth of an equal part: one and more flows of CUBIC, with and without sparse ones, RTTs of 10 to 100 ms, queues from half
+/// of a path to four. Fifth of 60 s are left out.
+#[test]
+fn beside_cubic_it_has_its_part() {
+    for (cubics, sparse) in [(1, 0), (3, 0), (1, 50), (3, 20)] {
+        for (rtt_ms, paths) in [(20, 0.5), (20, 1.0), (20, 4.0), (60, 1.0), (100, 1.0), (100, 2.0)] {
+            let packets = (paths * 20e6 * rtt_ms as f64 * 1e-3 / 12_000.0) as u32;
+            let direction = link(20.0, &format!("droptail:packets={packets}"), rtt_ms / 2);
+            let topology = topology(&[("radio", ["ap", "sta"], direction)], 1);
+            let flows = [vec![listening("hops", COUNTED)], vec![plain(); cubics], keep_alives(sparse)].concat();
+            let (_, bins) = binned(topology, flows, 1, 60);
+            let own = bins.mbps(0, 120, 600) / 0.93;
+            let others: f64 = (1..=cubics).map(|flow| bins.mbps(flow, 120, 600) / 0.96).sum();
+            let part = own / (own + others) * (cubics + 1) as f64;
+            let what =
+                format!("{cubics} CUBIC, {sparse} sparse, {rtt_ms} ms, {packets}: {own:.2}, {others:.2}, {part:.2}");
+            println!("{what}");
+            assert!((0.8..=1.2).contains(&part), "{what}");
+        }
+    }
+}
+
+/// Three hundred flows on 100 Mbit/s: no more is lost than CUBIC loses.
+#[test]
+fn more_flows_than_are_counted_are_cubics() {
+    let lost = |name: &str| {
+        let topology = radio(100.0, 150, 0.0, 1);
+        let flow = listening(name, COUNTED);
+        let flows = (0..300).map(|index| Flow { start: Time::from_millis(5 * index), ..flow.clone() }).collect();
+        let outcome = run(topology, flows, 1, 10, None);
+        let sum =
+            |count: fn(&paceline_experiment::FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>() as f64;
+        sum(|flow| flow.packets_dropped) / sum(|flow| flow.packets_entered)
+    };
+    let (own, cubic) = (lost("hops"), lost("cubic"));
+    assert!(own <= 1.2 * cubic + 0.01, "{own:.3}, CUBIC {cubic:.3}");
+}
+
+/// 80 ms more from 10 s on, a twentieth lost: the throughput of before is back 30 s later.
+#[test]
+fn a_path_that_becomes_longer_does_not_end_it() {
+    for trace in [LEAN, COUNTED] {
+        for longer in [25, 50] {
+            let steps = vec![(Nanos::ZERO, Nanos::from_millis(10)), (Nanos::from_secs(10), Nanos::from_millis(longer))];
+            let direction = Direction {
+                delay_schedule: Some(steps),
+                delay: Nanos::ZERO,
+                ..lossy(link(20.0, "droptail:packets=60", 0), 0.05)
+            };
+            let topology = topology(&[("radio", ["ap", "sta"], direction)], 1);
+            let (_, bins) = binned(topology, vec![listening("hops", trace)], 1, 60);
+            let (before, after) = (bins.mbps(0, 20, 100), bins.mbps(0, 400, 600));
+            assert!(before >= 0.8 * 19.0 && after >= 0.9 * before, "{trace}, {longer}: {before:.2}, {after:.2}");
+        }
+    }
+}
+
+/// One flow from a server over a wire of 1 Gbit/s and `delay` to an access point or a base station, and over its radio.
+fn over(radio: &Direction, delay: u64, flow: Flow, seed: u64, seconds: u64) -> Outcome {
+    let mut graph = Graph::default();
+    graph.link("wire", ["server", "ap"]).unwrap();
+    graph.link("radio", ["ap", "sta"]).unwrap();
+    let wire = link(1_000.0, "droptail:packets=1000", delay);
+    let back = Direction { trace: None, ..radio.clone() };
+    let load = |name: &str| -> Result<Arc<Trace>, String> {
+        let path = format!("{}/../../scenarios/traces/{name}", env!("CARGO_MANIFEST_DIR"));
+        Trace::read(name, BufReader::new(File::open(path).unwrap())).map(Arc::new).map_err(|error| error.to_string())
+    };
+    let build = |directions: [&Direction; 2], seed: u64| -> [Path<Body>; 2] {
+        build_link(directions, [seed, seed + 1], Nanos::from_millis(50), &load).unwrap()
+    };
+    let paths =
+        [build([&wire, &wire], 10 * seed), build([radio, &back], 10 * seed + 2)].into_iter().flatten().collect();
+    let topology = Topology::new(graph, paths);
+    let flow = Flow { way: Way { ..way(&topology, "server", "sta") }, ..flow };
+    let (duration, cross) = (Nanos::from_secs(seconds), Vec::new());
+    paceline_sim::run(
+        Config { seed: Seed(seed), duration, topology, flows: vec![flow], cross, sample_every: None },
+        None,
+    )
+}
+
+/// Aggregates of a radio that others use too, of which a hop reports what is left: at least four fifths of CUBIC's throughput, with less
+/// than half of its queue.
+#[test]
+fn a_radio_that_takes_aggregates_is_filled() {
+    for (phy, competitors, walk) in [
+        ("ht20-2ss-mcs7", 1, "walk = { lowest = 1, highest = 7, hold = '500ms' }"),
+        ("ht20-2ss-mcs7", 0, ""),
+        ("vht80-2ss-mcs9", 1, ""),
+        ("ht20-2ss-mcs7", 2, ""),
+    ] {
+        let wifi =
+            format!("wifi = {{ phy = '{phy}', competitors = {competitors}, {walk} }}\nqueue = 'droptail:packets=500'");
+        let radio: Direction = toml::from_str(&wifi).unwrap_or_else(|error| panic!("{wifi}: {error}"));
+        let figures = |flow: &Flow| {
+            let outcome = over(&radio, 5, flow.clone(), 1, 20);
+            (mbps(&outcome, 20)[0], outcome.flows[0].queue.quantile_ms(0.5).unwrap())
+        };
+        let ((own, queue), (cubic, full)) = (figures(&listening("hops", "C2")), figures(&listening("cubic", "C2")));
+        println!("{wifi}: {own:.1} and {queue:.1} ms, CUBIC {cubic:.1} and {full:.1} ms");
+        assert!(
+            own >= 0.8 * cubic && queue <= 0.5 * full,
+            "{wifi}: {own:.1} and {queue:.1} ms, CUBIC {cubic:.1} and {full:.1} ms"
+        );
+    }
+}
+
+/// Cells: at least what Copa gets, at a queue that is no longer.
+#[test]
+fn a_cell_is_used_as_copa_uses_it_at_least() {
+    for name in ["lte-driving.mahi", "lte-like.mahi", "lte-like-light.mahi", "3g-like.mahi"] {
+        let radio = Direction { trace: Some(name.to_owned()), ..link(1.0, "droptail:bytes=2MB", 10) };
+        let radio = Direction { rate: None, ..radio };
+        let figures = |flow: &Flow| {
+            let outcome = over(&radio, 10, flow.clone(), 1, 40);
+            let queue = |quantile| outcome.flows[0].queue.quantile_ms(quantile).unwrap();
+            (mbps(&outcome, 40)[0], queue(0.5), queue(0.95))
+        };
+        let (own, copa) = (figures(&listening("hops", "C2")), figures(&bulk("copa", Via::Udp)));
+        println!("{name}: {own:.2?}, Copa {copa:.2?}");
+        assert!(own.0 >= 0.98 * copa.0 && own.2 <= 1.25 * copa.2, "{name}: {own:.2?}, Copa {copa:.2?}");
+    }
+}
