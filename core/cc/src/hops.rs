@@ -8,12 +8,14 @@
 //!
 //! - *Share.* Of each hop the flow takes 98 % of the capacity divided by the flows, and its part of what these leave; the smallest
 //!   share of the path counts. A loss of the medium changes nothing of it.
-//! - *Queue.* A queue of more than 2 ms is drained by sending up to 15 % less, and no more: one who fills the queue all the same gets
-//!   no more than 58 %, and when draining has been in vain for long it ends.
+//! - *Queue.* A queue of more than 2 ms that stays is drained by sending up to 15 % less, and no more: one who fills the queue all the same
+//!   gets no more than 58 %, and when draining has been in vain for long it ends. Where the count of flows is far more than those who fill
+//!   the queue, the flow has the window that CUBIC would have.
+//! - *Radios.* A link whose reported capacity changes all the time is probed beyond it, and a flow alone there leaves the pace to it.
 //! - *Capacity* that is not reported is measured while packets wait, and probed while none do.
 //! - *Bounds.* Never more than twice of what arrives, so that no start is faster than slow start, neither in rate nor, with its headroom, in
 //!   window; and never less than two packets in a round trip, so that a wrong report has no effect for long. Losses of other causes, and
-//!   every 33rd of the medium in a row, take 30 % off for some round trips.
+//!   every 33rd of the medium in a row, take 20 % off for some round trips.
 //! - *Doubt.* Where round trips are longer than the reported queues explain, the queue is at a hop that does not report, or the
 //!   reports lie: the flow is CUBIC for a while. So it is where more is sent than arrives, and half as much is lost.
 //! - Without a fresh report it is CUBIC from the window it has.
@@ -51,6 +53,8 @@ const DELIVERY_ROUNDS: u32 = 5;
 /// detection waits, RFC 8985 section 6.2), and holds so many packets more.
 const HEADROOM: f64 = 1.25;
 const SPARE_PACKETS: f64 = 3.0;
+/// The same on a radio that a flow has for itself, without headroom (our choice: two are held back by their acknowledgement).
+const RADIO_SPARE: f64 = 5.0;
 /// A flow that leaves the pace to a radio may send so many times its rate (our choice: enough to follow bursts, and no burst of a whole window).
 const AT_ITS_PACE: f64 = 3.0;
 /// CUBIC's window counts where it is so many times the share (our choice: more than CUBIC's own sawtooth).
@@ -58,9 +62,9 @@ const RIVALS: f64 = 1.5;
 /// What losses that are not of the medium leave of the rate, together at least the second (our choice: less than CUBIC gives up, since the
 /// rate is a share and not what fills the queue).
 const YIELD: f64 = 0.8;
-const YIELD_LEAST: f64 = 0.5;
-/// What comes back of it in a round trip (our choice: all of it within the eight round trips that CUBIC's curve is flat at least).
-const YIELD_BACK: f64 = 0.05;
+const YIELD_LEAST: f64 = 0.7;
+/// What comes back of it in a round trip (our choice: all of a loss within two).
+const YIELD_BACK: f64 = 0.1;
 /// So many losses of the medium in a row are spared (our choice: its rate is back within eight round trips).
 const SPARED_IN_A_ROW: u32 = 32;
 /// More than so many times what arrives is more than the path takes, if so much of what arrives is lost besides (our choices: half of what
@@ -157,9 +161,10 @@ impl Hops {
         let arrived = self.arrived[0].max(self.arrived[1]).max(INITIAL_WINDOW);
         let window = (self.rate / self.weight() * self.srtt.as_secs_f64()).min(RAMP * arrived);
         // A radio of its own has its own pace, and no more in flight.
-        let (headroom, gain) = if own_radio { (1.0, AT_ITS_PACE) } else { (HEADROOM, 1.0) };
+        let (headroom, spare, gain) =
+            if own_radio { (1.0, RADIO_SPARE, AT_ITS_PACE) } else { (HEADROOM, SPARE_PACKETS, 1.0) };
         self.gain = gain;
-        self.cubic.set((headroom * window + SPARE_PACKETS).max(MINIMUM_WINDOW));
+        self.cubic.set((headroom * window + spare).max(MINIMUM_WINDOW));
     }
 
     /// Where the tightest link is contended, the flow has what CUBIC would have at least.

@@ -13,6 +13,8 @@ use crate::units::{Nanos, Time};
 
 /// For so long round trips must have been longer (BBR's window of the smallest RTT; draft-cardwell-iccrg-bbr-congestion-control-00 section 4.3.5).
 const LONGER_FOR: Nanos = Nanos::from_secs(10);
+/// One that has not been seen for this time was of a moment: a packet whose answer took the other route (our choice: some round trips).
+const SEEN_FOR: Nanos = Nanos::from_secs(1);
 /// A queue with no more packets than this counts as empty (our choice: a burst of two acknowledgements' worth).
 const EMPTY: u32 = 4;
 /// Round trips that differ by no more than this share and this time are equal (our choices: a tenth of what a third of the flight
@@ -40,6 +42,8 @@ pub struct PathRtt {
 #[derive(Clone, Copy, Debug)]
 struct Longer {
     since: Time,
+    /// When the newest came.
+    seen: Time,
     rtt: Nanos,
     /// Smallest and largest flight, in bytes.
     flights: (u64, u64),
@@ -70,12 +74,13 @@ impl PathRtt {
         let Some(sample) = ack.rate.filter(|_| ack.now < self.empty_until) else { return false };
         // What arrived while the packet was on its way was in flight as it left.
         let flight = ack.delivered.saturating_sub(sample.prior_delivered);
-        let longer = self.longer.get_or_insert(Longer { since: ack.now, rtt, flights: (flight, flight) });
-        if rtt + near(longer.rtt) < longer.rtt {
-            *longer = Longer { since: ack.now, rtt, flights: (flight, flight) };
+        let first = Longer { since: ack.now, seen: ack.now, rtt, flights: (flight, flight) };
+        let longer = self.longer.get_or_insert(first);
+        if rtt + near(longer.rtt) < longer.rtt || ack.now - longer.seen > SEEN_FOR {
+            *longer = first;
         } else if rtt <= longer.rtt + near(longer.rtt) {
             let (least, most) = longer.flights;
-            longer.flights = (least.min(flight), most.max(flight));
+            (longer.seen, longer.flights) = (ack.now, (least.min(flight), most.max(flight)));
         }
         let (least, most) = longer.flights;
         let apart = most * FLIGHTS.1 >= least * FLIGHTS.0 && most - least >= APART * u64::from(mss);
@@ -175,6 +180,15 @@ mod tests {
             flow.run(9_900, (10, 20), 0, |_| 100);
         }
         assert_eq!((flow.smallest_ms(), flow.anew), (20.0, 0));
+    }
+
+    #[test]
+    fn a_packet_between_two_routes_is_of_neither() {
+        let mut flow = Flow::new();
+        flow.run(100, (10, 20), 0, |_| 20);
+        flow.run(10, (10, 20), 0, |_| 60);
+        flow.run(11_500, (10, 20), 0, |_| 100);
+        assert_eq!((flow.smallest_ms(), flow.anew), (100.0, 1));
     }
 
     #[test]

@@ -237,8 +237,9 @@ impl Link {
         let (reported, srtt) = (self.reported.unwrap_or(1.0), own.srtt.as_secs_f64());
         let (round, standing) = ((passed / srtt).min(1.0), self.standing());
         if standing > own.burst {
-            self.found = (self.found - (standing - own.burst) * round).max(0.0);
-            self.probe = PROBE;
+            // Half of it at most: others of a radio hold a whole window back for a moment.
+            self.found -= (standing - own.burst).min(0.5 * self.found) * round;
+            self.probe = (0.5 * self.probe).max(PROBE);
         } else if own.limited && self.holds(own) && self.arrival >= FOLLOWS * reported {
             self.found += self.probe * own.rate * srtt * round;
             let follows = self.arrival >= FOLLOWED * reported;

@@ -211,7 +211,7 @@ fn losses_of_what_is_sent_above_what_arrives_end_the_belief() {
 #[test]
 fn a_queue_is_drained_and_not_at_any_price() {
     // 13.2 packets wait for 8 ms, 3.3 for 2 ms.
-    for (flows, waiting, part) in [(2, 14, 0.85), (2, 3, 1.0), (1, 14, 0.5)] {
+    for (flows, waiting, part) in [(2, 14, 0.85), (2, 3, 1.0), (1, 14, 0.75)] {
         let mut bench = Bench::new();
         bench.report(Cause::Unknown, &[hop(flows, waiting)]);
         bench.paces_at(0.98 * 1650.0 / f64::from(flows));
@@ -224,7 +224,7 @@ fn a_queue_is_drained_and_not_at_any_price() {
     for _ in 0..50 {
         bench.hold(10, hop(2, 30));
         bench.hold(10, hop(2, 0));
-        bench.paces_at(0.98 * 825.0);
+        assert!(bench.pace() >= 0.975 * 825.0, "{}", bench.pace());
     }
     // Somebody fills the queue all the same: after a second nothing is given up any more.
     let mut bench = Bench::new();
@@ -254,14 +254,14 @@ fn beside_one_who_fills_the_queue_it_has_cubics_window() {
     assert!(small(&mut bench, 400, 57) <= 110.0, "two packets in a round trip");
     let begun = small(&mut bench, 300, 57);
     let grown = small(&mut bench, 2_000, 57);
-    assert!(grown > 4.0 * begun && grown > 10.0 * share, "{grown} after {begun}");
+    assert!(grown > 2.5 * begun && grown > 10.0 * share, "{grown} after {begun}");
     bench.lose(Cause::Congestion);
     let lost = bench.pace();
     assert!((lost / grown - 0.7).abs() < 0.05, "{lost} of {grown}");
     // When the queue is short, it keeps what it has, and goes on where it is long again.
     let kept = small(&mut bench, 100, 0);
     assert!(kept >= 0.95 * lost, "{kept} of {lost}");
-    assert!(small(&mut bench, 500, 57) >= kept);
+    assert!(small(&mut bench, 3_000, 57) >= kept);
 }
 
 #[test]
@@ -280,15 +280,15 @@ fn what_others_leave_is_taken_and_given_back() {
     let idle = Hop { arrival: rate(LINK / 2), ..hop(4, 0) };
     bench.hold(200, idle);
     let (share, spare) = (0.98 * 1650.0 / 4.0, 0.98 * 1650.0 - 825.0);
-    // It brings half of what arrives, then more, and is one of four: at first sqrt(1/2 1/4) of what is spare. The first of 20 reports
-    // passes no time.
-    let part = (bench.pace() - share) / (0.95 * spare);
-    assert!((0.35..0.45).contains(&part), "{part}");
+    // An equal part, as long as it is not known for long what it brings. The first of 20 reports passes no time.
+    assert!((bench.pace() - share - 0.25 * 0.95 * spare).abs() < 10.0, "{}", bench.pace());
+    bench.hold(500, idle);
+    assert!(bench.pace() > share + 0.25 * 3.5 * spare, "and more when it brings more: {}", bench.pace());
     bench.hold(5_000, idle);
     assert!(bench.pace() <= 0.98 * 1650.0, "never more than the link: {}", bench.pace());
     bench.hold(1_500, hop(4, 14));
     bench.hold(10, hop(4, 0));
-    assert!(bench.pace() < 1.02 * share, "{}", bench.pace());
+    assert!(bench.pace() < 1.1 * share, "{}", bench.pace());
 }
 
 #[test]
@@ -299,13 +299,11 @@ fn losses_of_the_medium_change_nothing_and_others_take_some() {
     bench.lose(Cause::Medium);
     bench.paces_at(share);
     bench.lose(Cause::Congestion);
-    bench.paces_at(0.7 * share);
-    for _ in 0..3 {
-        bench.round(RTT, 40);
-    }
-    bench.paces_at(0.85 * share);
+    bench.paces_at(0.8 * share);
+    bench.round(RTT, 40);
+    bench.paces_at(0.9 * share);
     // Without a reason, and with room: the medium. A verdict that the report's own room contradicts counts for nothing.
-    for (cause, waiting, part) in [(Cause::Unknown, 0, 1.0), (Cause::Unknown, 58, 0.7), (Cause::Medium, 58, 0.7)] {
+    for (cause, waiting, part) in [(Cause::Unknown, 0, 1.0), (Cause::Unknown, 58, 0.8), (Cause::Medium, 58, 0.8)] {
         let mut bench = Bench::new();
         bench.report(Cause::Unknown, &[hop(1, waiting)]);
         let before = bench.pace();
@@ -373,17 +371,17 @@ fn what_pacing_permits_and_brings_is_used() {
 }
 
 #[test]
-fn a_radio_of_its_own_has_the_path_in_flight_and_three_packets() {
+fn a_radio_of_its_own_has_the_path_in_flight_and_five_packets() {
     // What is granted changes by a fifth in each tenth of a second.
     let mut bench = Bench::new();
     for step in 0..40 {
         let granted = if step % 2 == 0 { 1_800 } else { 1_500 };
-        bench.hold(100, Hop { capacity: rate(granted), arrival: rate(1_000), ..hop(1, 1) });
+        bench.hold(100, Hop { capacity: rate(granted), arrival: rate(300), ..hop(1, 1) });
     }
     let path = 1_500.0 * 0.02 * 1514.0 / (1448.0 + OVERHEAD);
-    assert!((bench.packets() - path - 3.0).abs() < 0.1, "{} and not {path} + 3", bench.packets());
+    assert!((bench.packets() - path - 5.0).abs() < 0.1, "{} and not {path} + 5", bench.packets());
     // It leaves its own pace to the link.
-    bench.paces_at(2.0 * 1_500.0);
+    bench.paces_at(3.0 * 1_500.0);
     // As long as nothing stands and all of it arrives there may be more, and what stands is taken off.
     for _ in 0..10 {
         bench.hold(50, Hop { capacity: rate(1_800), arrival: rate(2_400), ..hop(1, 0) });
@@ -392,10 +390,10 @@ fn a_radio_of_its_own_has_the_path_in_flight_and_three_packets() {
     let found = bench.packets();
     assert!(found > 1.3 * path, "{found} of {path}");
     for _ in 0..3 {
-        bench.hold(50, Hop { capacity: rate(1_800), arrival: rate(2_400), ..hop(1, 20) });
-        bench.hold(50, Hop { capacity: rate(1_500), arrival: rate(2_400), ..hop(1, 20) });
+        bench.hold(50, Hop { capacity: rate(1_800), arrival: rate(2_400), ..hop(1, 55) });
+        bench.hold(50, Hop { capacity: rate(1_500), arrival: rate(2_400), ..hop(1, 55) });
     }
-    assert!((bench.packets() - path - 3.0).abs() < 0.1, "{}", bench.packets());
+    assert!((bench.packets() - path - 5.0).abs() < 0.1, "{}", bench.packets());
 }
 
 #[test]
