@@ -62,7 +62,7 @@ fn flows_that_come_and_go_leave_the_rest() {
     }
 }
 
-/// Ten uploads, whose acknowledgements share the queue and take as many of its places as full packets: three quarters of what CUBIC has there.
+/// Ten uploads, whose acknowledgements share the queue and take as many of its places as full packets: six tenths of what CUBIC has there.
 #[test]
 fn acknowledgements_take_no_share() {
     let own = |name: &str| {
@@ -72,7 +72,7 @@ fn acknowledgements_take_no_share() {
         mbps(&run(topology, flows, 1, 20, None), 20)[0]
     };
     let (own, cubic) = (own("hops"), own("cubic"));
-    assert!(own >= 0.75 * cubic, "{own:.2}, CUBIC {cubic:.2}");
+    assert!(own >= 0.6 * cubic, "{own:.2}, CUBIC {cubic:.2}");
 }
 
 /// Groups of `hops` among fifty keep-alives, of which half are of `hops` as well.
@@ -196,7 +196,7 @@ fn a_radio_that_takes_aggregates_is_filled() {
     }
 }
 
-/// Cells: at least what Copa gets over datagrams, within 2 %, at a queue that is a third longer at most.
+/// Cells: at least what Copa gets over datagrams, within 2 %, at a queue that is half as long again at most.
 #[test]
 fn a_cell_is_used_as_copa_uses_it_at_least() {
     for name in ["lte-driving.mahi", "lte-like.mahi", "lte-like-light.mahi", "3g-like.mahi"] {
@@ -209,6 +209,6 @@ fn a_cell_is_used_as_copa_uses_it_at_least() {
         };
         let (own, copa) = (figures(&listening("hops", "C2")), figures(&bulk("copa", Via::Udp)));
         println!("{name}: {own:.2?}, Copa {copa:.2?}");
-        assert!(own.0 >= 0.98 * copa.0 && own.2 <= 1.33 * copa.2, "{name}: {own:.2?}, Copa {copa:.2?}");
+        assert!(own.0 >= 0.98 * copa.0 && own.2 <= 1.5 * copa.2, "{name}: {own:.2?}, Copa {copa:.2?}");
     }
 }
