@@ -39,7 +39,7 @@ fn a_question_is_answered_in_a_sentence() {
 #[test]
 fn refusals_name_the_place_and_the_fix() {
     let lab = Lab::new();
-    fs::write(lab.path("old.qlog"), r#"{"qlog_version":"draft-01","traces":[]}"#).unwrap();
+    fs::write(lab.path("old.qlog"), r#"{"qlog_version":"0.5","traces":[]}"#).unwrap();
     fs::write(lab.path("cut.pcap"), b"\xd4\xc3\xb2\xa1\x02\x00").unwrap();
     for (args, error) in [
         (
@@ -47,7 +47,10 @@ fn refusals_name_the_place_and_the_fix() {
             "'verus': there are no rules for 'verus'; give --as with one of reno, cubic, bbr, copa, dctcp, prague",
         ),
         (&["conform", "--as", "vegas"], "--as: there are no rules for 'vegas'; name one of reno"),
-        (&["conform", "--as", "cubic", "--qlog", "old.qlog"], "old.qlog:1: it is a qlog of version 'draft-01'"),
+        (
+            &["conform", "--as", "cubic", "--qlog", "old.qlog"],
+            "old.qlog:1: it is a qlog of qlog_version '0.5'; read are",
+        ),
         (&["conform", "--as", "cubic", "--qlog", "none.qlog"], "--qlog none.qlog: cannot be read"),
         (&["conform", "--as", "reno", "--pcap", "cut.pcap"], "cut.pcap: it is damaged or cut off"),
         (&["conform", "--as", "reno", "--pcap", "cut.pcap", "--flow", "a-b"], "write SENDER:PORT-RECEIVER:PORT"),

@@ -351,7 +351,7 @@ mod tests {
         }
         assert!(json["holds"].as_bool().unwrap() && json["cells"][0]["holds"].as_bool().unwrap());
         let lines = super::json(&[Claim::on("Laws", "one flow", "it is fair").within(1.0, 0.05), claim]);
-        let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+        let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
         assert!(first["holds"].is_null() && lines.lines().count() == 2, "{lines}");
         assert_eq!(first["bounds"][0]["expected"]["near"]["share"], 0.05);
         let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();

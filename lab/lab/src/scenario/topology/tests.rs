@@ -70,7 +70,12 @@ fn the_text_of_a_scenario_gives_it_again() {
     let scenario = plan(CHAIN).scenario;
     let again = plan(&scenario.to_toml()).scenario;
     assert_eq!(again, scenario);
-    assert_eq!(plan(&plan(CHAIN).to_toml()).scenario, scenario);
+    // With the values that stand for keys that are not given.
+    let whole = plan(CHAIN).to_toml();
+    assert_eq!(plan(&plan(&whole).to_toml()).scenario, plan(&whole).scenario);
+    assert!(whole.contains("queue = \"droptail:bytes=2MB\""), "{whole}");
+    assert_eq!((whole.matches("loss = 0.0").count(), whole.matches("duplicate = 0.0").count()), (3, 3), "{whole}");
+    assert_eq!(whole.matches("queue = ").count(), 2, "what nothing limits has no queue: {whole}");
     assert!(!scenario.to_toml().contains("direction") && !scenario.to_toml().contains("[down]"));
 }
 
@@ -210,6 +215,16 @@ fn no_scenario_without_links_changes_its_text() {
     let again: Scenario = toml::from_str(&scenario.to_toml()).unwrap();
     assert_eq!(again, scenario);
     assert!(!scenario.to_toml().contains("links"));
+}
+
+#[test]
+fn the_effective_text_has_the_flow_that_runs_where_none_is_given() {
+    let short = plan("name = \"s\"\ncontestants = [\"reno@tcp\"]\n[down]\nrate = \"1 Mbit/s\"\nloss = 0.1\n");
+    let whole = short.to_toml();
+    assert_eq!(whole.matches("[[flows]]").count(), 1, "{whole}");
+    assert!(whole.contains("loss = 0.1") && whole.contains("mss = 1448"), "{whole}");
+    let again = plan(&whole);
+    assert_eq!((again.scenario.flows(), again.own()), (short.scenario.flows(), short.own()));
 }
 
 #[cfg(target_os = "linux")]
