@@ -24,7 +24,10 @@
 //!   RTT to end and overshoots.
 //! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).
 //! - The window does not rise while the application limits the flow; it may fall.
-//! - The paper is silent on time-outs, heavy loss and idle times: see `Copa::on_timeout`, `LossGuard`, `STALE` below.
+//! - The paper is silent on time-outs and idle times: see `Copa::on_timeout`, `STALE` below.
+//! - From 5 % of loss on the window has a [ceiling](crate::ceiling), whatever the mode and the delay, and may be less than a
+//!   packet: behind a buffer too small for delay to show, or among more flows than the buffer has room for, nothing else limits
+//!   it. The paper bears any loss; the release cuts at 30 % ([`LossGuard`]).
 //!
 //! Like flows may take each other for competitors when they began in a queue and know too large a smallest RTT, of
 //! which the paper says nothing. Against that, where `mode=auto` (`mode::SETTLING`, `UNDOUBTED`, `AFTER_DRAIN`):
@@ -50,6 +53,7 @@
 //! 19 acknowledgements, epochs of the newest RTT, any number of halvings of 1/delta an RTT, a restart after 2 s of
 //! silence.
 
+use crate::ceiling::{Ceiling, Signs, Verdict};
 use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
 use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
@@ -70,6 +74,10 @@ mod velocity;
 const INITIAL_CWND: f64 = 10.0;
 /// Smallest window in packets (the release).
 const MIN_CWND: f64 = 2.0;
+/// Smallest window after heavy loss in packets (our choice: 500 flows share a path that holds 32).
+const LEAST_CWND: f64 = 1.0 / 16.0;
+/// What is kept of the window at heavy loss, at most, where a queue makes it (our choice: Reno's half).
+const MOST_KEPT: f64 = 0.5;
 /// Acknowledgements before the release's window moves (`2 * num_probe_pkts - 1`).
 const RELEASE_PROBES: u64 = 19;
 /// Silence after which the release starts again (ctcp.hh).
@@ -92,32 +100,30 @@ enum Stage {
     Steady,
 }
 
-/// Cuts the window when nearly a third of the packets is lost, whatever the delay says (the release's `ReduceOnLoss`).
-/// Behind a buffer too small for delay to show nothing else limits the window: no more is kept of it than arrived, and
-/// its growth begins again (our choice; the release keeps 0.7 of it, which one round trip of slow start makes up for).
+/// The release's `ReduceOnLoss`: cuts the window when nearly a third of the packets is lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct LossGuard {
     since: Time,
-    packets: u32,
-    lost: u32,
+    packets: usize,
+    lost: usize,
 }
 
 impl LossGuard {
     /// Share of losses from which to cut, the factor, and the number of packets that make a share.
     const THRESHOLD: f64 = 0.3;
     const FACTOR: f64 = 0.7;
-    const PACKETS: u32 = 20;
+    const PACKETS: usize = 20;
 
-    /// Counts packets; the share that was lost when the window is to be cut.
-    fn update(&mut self, now: Time, delivered: u32, lost: u32, rtt: Nanos) -> Option<f64> {
+    /// Counts packets; true when the window is to be cut.
+    fn count(&mut self, now: Time, rtt: Nanos, delivered: usize, lost: usize) -> bool {
         self.packets = self.packets.saturating_add(delivered).saturating_add(lost);
         self.lost = self.lost.saturating_add(lost);
         if now <= self.since + rtt + rtt || self.packets <= Self::PACKETS {
-            return None;
+            return false;
         }
-        let share = f64::from(self.lost) / f64::from(self.packets);
+        let share = self.lost as f64 / self.packets as f64;
         *self = Self { since: now, packets: 0, lost: 0 };
-        (share > Self::THRESHOLD).then_some(share)
+        share > Self::THRESHOLD
     }
 }
 
@@ -144,10 +150,11 @@ pub struct Copa {
     velocity: Velocity,
     drain: Option<Drain>,
     drains: u64,
+    ceiling: Ceiling,
     guard: LossGuard,
     acked: u64,
     last_ack: Option<Time>,
-    /// The window before the last time-out, for undo.
+    /// The window before the last time-out or heavy loss, for undo.
     before: Option<f64>,
 }
 
@@ -163,6 +170,7 @@ impl Copa {
             velocity: Velocity::new(config.rules),
             drain: None,
             drains: 0,
+            ceiling: Ceiling::default(),
             guard: LossGuard::default(),
             acked: 0,
             last_ack: None,
@@ -208,7 +216,7 @@ impl Copa {
         let v = self.velocity.step(&Move { now, cwnd: self.cwnd, cwnd_at_send, up, delta, rtt });
         let change = v * size / (delta * self.cwnd);
         if !up {
-            self.cwnd = (self.cwnd - change).max(MIN_CWND);
+            self.cwnd = (self.cwnd - change).max(self.least());
         } else if may_rise {
             self.cwnd += change;
         }
@@ -220,14 +228,14 @@ impl Copa {
             if !drain.update(now, self.delays.latest) {
                 return true;
             }
-            self.cwnd = drain.finish(&mut self.delays).max(MIN_CWND);
+            self.cwnd = drain.finish(&mut self.delays).max(self.least());
             self.drain = None;
             self.velocity.restart(now, self.delays.srtt);
             self.aggressiveness.relent(now);
         } else if self.stage == Stage::Steady && self.aggressiveness.doubtful(now) && self.delays.stale(now) {
             self.drain = Some(Drain::new(now, self.cwnd, &self.delays));
             self.drains += 1;
-            self.cwnd = MIN_CWND;
+            self.cwnd = self.cwnd.min(MIN_CWND);
         }
         self.drain.is_some()
     }
@@ -238,6 +246,7 @@ impl Copa {
         self.stage = Stage::SlowStart;
         self.velocity = Velocity::new(self.config.rules);
         self.drain = None;
+        self.ceiling = Ceiling::default();
         self.delays.clear();
     }
 
@@ -254,17 +263,39 @@ impl Copa {
         self.last_ack = None;
     }
 
-    fn cut_on_heavy_loss(&mut self, now: Time, delivered: usize, lost: usize) {
-        let (delivered, lost) = (delivered.min(1 << 20) as u32, lost.min(1 << 20) as u32);
-        let Some(share) = self.guard.update(now, delivered, lost, self.delays.latest) else { return };
-        let arrived = if self.config.rules == Rules::Paper {
-            self.stage = Stage::Steady;
-            self.velocity.restart(now, self.delays.srtt);
-            1.0 - share
+    /// Heavy loss says what the delay does not ([`Ceiling`]): no more is kept of the window than arrived.
+    fn count(&mut self, now: Time, delivered: usize, lost: usize) {
+        let rtt = self.delays.latest;
+        if self.config.rules == Rules::Release {
+            if self.guard.count(now, rtt, delivered, lost) {
+                self.cwnd = (LossGuard::FACTOR * self.cwnd).max(MIN_CWND);
+            }
+            return;
+        }
+        let signs = if self.stage == Stage::SlowStart {
+            Signs::Starting
+        } else if self.delays.stands(now) && !self.aggressiveness.proven(now) {
+            Signs::Queue
         } else {
-            LossGuard::FACTOR
+            Signs::Unclear
         };
-        self.cwnd = (arrived.min(LossGuard::FACTOR) * self.cwnd).max(MIN_CWND);
+        match self.ceiling.count(now, rtt, delivered, lost, signs) {
+            Some(Verdict::Lossy(share)) => {
+                self.stage = Stage::Steady;
+                self.velocity.restart(now, self.delays.srtt);
+                self.before = Some(self.cwnd);
+                let most = if signs == Signs::Unclear { 1.0 } else { MOST_KEPT };
+                self.cwnd = ((1.0 - share).min(most) * self.cwnd).max(LEAST_CWND);
+                self.ceiling.lower(self.cwnd);
+            }
+            Some(Verdict::Clean) => self.before = None,
+            None => {}
+        }
+    }
+
+    /// The smallest window: below [`MIN_CWND`] where the path does not carry even that.
+    fn least(&self) -> f64 {
+        MIN_CWND.min(self.ceiling.packets())
     }
 }
 
@@ -294,7 +325,8 @@ impl Controller for Copa {
                 self.update_window(ack.now, size, f64::from_bits(packet.tag), ack.window_limited);
             }
         }
-        self.cut_on_heavy_loss(ack.now, ack.packets.len(), 0);
+        self.cwnd = self.cwnd.min(self.ceiling.packets());
+        self.count(ack.now, ack.packets.len(), 0);
     }
 
     fn on_shared_rtt(&mut self, now: Time, min: Nanos) {
@@ -303,7 +335,7 @@ impl Controller for Copa {
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.aggressiveness.on_loss(loss.now, self.delays.latest);
-        self.cut_on_heavy_loss(loss.now, 0, loss.packets.len());
+        self.count(loss.now, 0, loss.packets.len());
     }
 
     /// The paper is silent. Here the window falls to its smallest, and a second time-out in a row, which says that
@@ -315,17 +347,20 @@ impl Controller for Copa {
             }
             return;
         }
+        // One packet: where windows are that small, losses are found by time-outs alone.
+        self.count(timeout.now, 0, 1);
         let cwnd = self.drain.take().map_or(self.cwnd, |drain| drain.cwnd);
         if timeout.count == 1 {
             self.before = Some(cwnd);
         } else {
             self.stage = Stage::SlowStart;
         }
-        self.cwnd = MIN_CWND;
+        self.cwnd = cwnd.min(MIN_CWND);
         self.velocity.restart(timeout.now, self.delays.srtt);
     }
 
     fn on_spurious(&mut self, _now: Time) {
+        self.ceiling.forgive();
         if let Some(before) = self.before.take() {
             self.cwnd = self.cwnd.max(before);
         }
@@ -341,20 +376,23 @@ impl Controller for Copa {
         let mss = f64::from(mss.max(1));
         let scale = self.mss / mss;
         self.mss = mss;
-        self.cwnd = (self.cwnd * scale).max(1.0);
+        self.cwnd = (self.cwnd * scale).max(LEAST_CWND);
+        self.ceiling.scale(scale);
         self.before = self.before.map(|cwnd| cwnd * scale);
     }
 
     fn window(&self) -> u64 {
-        (self.cwnd * self.mss) as u64
+        (self.cwnd.max(1.0) * self.mss) as u64
     }
 
-    /// Twice the window each RTTstanding, so that pacing smooths and the window limits.
+    /// Twice the window each RTTstanding, so that pacing smooths and the window limits. Below a ceiling it is the window: a
+    /// buffer that is too short loses what comes faster, and a window of less than a packet is kept by pacing alone.
     fn pacing(&self) -> Pacing {
         if !self.delays.known() || (self.config.rules == Rules::Release && self.acked <= RELEASE_PROBES) {
             return Pacing::Free;
         }
-        let bytes = (2.0 * self.cwnd * self.mss) as u64;
+        let gain = if self.ceiling.packets() < 2.0 * self.cwnd { 1.0 } else { 2.0 };
+        let bytes = (gain * self.cwnd * self.mss) as u64;
         // A rate that rounds to no bytes at all would hold the flow for ever.
         Pacing::Rate(Rate::from_bytes_in(bytes, self.delays.standing()).max(Rate::from_bytes_per_sec(1)))
     }

@@ -7,6 +7,7 @@
 pub mod ability;
 pub mod bbr;
 pub mod bic;
+pub mod ceiling;
 pub mod chirp;
 pub mod controller;
 pub mod copa;

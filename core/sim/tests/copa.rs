@@ -5,7 +5,7 @@
 
 use crate::common::{Dumbbell, RandomLoss, bulk, jain, mean, share, variable, waiting};
 use paceline_cc::Time;
-use paceline_experiment::{Flow, Outcome, Via};
+use paceline_experiment::{Flow, FlowOutcome, Outcome, Via};
 use paceline_path::queue::Limit;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -140,17 +140,44 @@ fn default_mode_keeps_the_link_busy_at_five_per_cent_loss() {
     assert!(used >= 0.9, "{used}");
 }
 
-/// No delay shows behind one packet of buffer: losses alone limit the window, and only when they are heavy.
+/// Share of the packets of all flows that were dropped.
+fn lost(outcome: &Outcome) -> f64 {
+    let sum = |of: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(of).sum::<u64>() as f64;
+    sum(|flow| flow.packets_dropped) / sum(|flow| flow.packets_entered)
+}
+
+/// No delay shows behind a packet or two of buffer: losses alone limit the window.
 #[test]
-fn a_buffer_of_one_packet_is_not_flooded() {
-    for (mbps, rtt) in [(24.0, 40), (100.0, 20)] {
-        let limit = Limit { bytes: None, packets: Some(1), bdp: None };
+fn a_buffer_of_a_packet_or_two_is_not_flooded() {
+    for (mbps, rtt, packets) in [(24.0, 40, 1), (20.0, 40, 2), (100.0, 20, 1)] {
+        let limit = Limit { bytes: None, packets: Some(packets), bdp: None };
         let outcome = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, vec![copa("copa")]) }.run(30);
-        let flow = &outcome.flows[0];
-        let arrived = flow.packets_arrived as f64 / flow.packets_entered as f64;
         let used = share(&outcome, 0, 10_000, 30_000);
-        assert!(arrived >= 0.5, "{mbps} Mbit/s: {arrived} of what is sent arrives");
-        assert!(used >= 0.25, "{mbps} Mbit/s: {used}");
+        assert!(lost(&outcome) <= 0.06, "{mbps} Mbit/s, {packets} packets: {}", lost(&outcome));
+        assert!(used >= 0.75, "{mbps} Mbit/s, {packets} packets: {used}");
+    }
+}
+
+/// Among many flows the queue never empties, the smallest RTT is wrong, and the delay asks for more than the buffer has room for.
+#[test]
+fn many_flows_lose_little() {
+    for (mbps, rtt, flows, bdp, via, most) in [
+        (50.0, 40, 20, 1.0, Via::Udp, 0.05),
+        (50.0, 40, 50, 1.0, Via::Udp, 0.05),
+        (50.0, 40, 50, 1.0, Via::Tcp(None), 0.05),
+        (20.0, 20, 30, 0.5, Via::Udp, 0.05),
+        (20.0, 100, 100, 1.0, Via::Udp, 0.05),
+        // Less than a packet each: what a hundred first windows lose is half of it.
+        (10.0, 40, 100, 1.0, Via::Udp, 0.1),
+    ] {
+        let flow = |index: u64| Flow { start: Time::from_millis(20 * index), ..bulk("copa", via.clone()) };
+        let limit = Limit { bytes: None, packets: None, bdp: Some(bdp) };
+        let outcome = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, (0..flows).map(flow).collect()) }.run(40);
+        let all: f64 = outcome.flows.iter().map(|flow| flow.wire_bytes_arrived as f64 * 8e-6 / 40.0 / mbps).sum();
+        let what = format!("{flows} flows, {mbps} Mbit/s, {rtt} ms, {via:?}");
+        assert!(lost(&outcome) <= most, "{what}: {}", lost(&outcome));
+        assert!(all >= 0.9, "{what}: {all}");
+        assert!(outcome.flows.iter().all(|flow| flow.bytes_ready > 0), "{what}: a flow has nothing");
     }
 }
 

@@ -7,6 +7,12 @@ use crate::units::{Nanos, Time};
 /// Part of the swing below which the queue counts as nearly empty: a tenth (NSDI 2018, section 3.3).
 const EMPTY: u64 = 10;
 
+/// An RTT is near the smallest when it is above it by one part in so many at most (our choice: less than a packet of a queue) ...
+const NEAR: u64 = 256;
+/// ... and a queue that a few Copa flows make empties within 5 RTT (NSDI 2018, section 3): four times that is no chance (our
+/// choice, because random loss disturbs it).
+const STANDS: u64 = 20;
+
 /// What the queue did in the last 5 RTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
@@ -31,6 +37,8 @@ pub(super) struct Delays {
     standing: WindowedFilter,
     near: WindowedFilter,
     max: WindowedFilter,
+    /// When the RTT was last near its smallest.
+    emptied: Time,
     /// How often the smallest RTT rose because the window had dropped it: the sign of drift.
     pub(super) rises: u64,
 }
@@ -46,6 +54,7 @@ impl Delays {
             standing: WindowedFilter::smallest(),
             near: WindowedFilter::smallest(),
             max: WindowedFilter::largest(),
+            emptied: Time::ZERO,
             rises: 0,
         }
     }
@@ -70,6 +79,9 @@ impl Delays {
         self.standing.update(now, rtt, self.srtt.mul_div(1, 2).min(min_window));
         self.near.update(now, rtt, self.srtt.mul_div(mode_rtts, 1).min(min_window));
         self.max.update(now, rtt, self.srtt.mul_div(mode_rtts, 1).min(min_window));
+        if rtt - self.min() <= self.min().mul_div(1, NEAR) {
+            self.emptied = now;
+        }
         if before.is_some_and(|before| self.min() > before) {
             self.rises += 1;
         }
@@ -112,6 +124,11 @@ impl Delays {
     /// Queueing delay.
     pub(super) fn queueing(&self) -> Nanos {
         self.standing() - self.min()
+    }
+
+    /// The RTT has not come near its smallest for [`STANDS`] round trips.
+    pub(super) fn stands(&self, now: Time) -> bool {
+        now.since(self.emptied) > self.srtt.mul_div(STANDS, 1)
     }
 
     /// What the queue did in the last 5 RTT. `tolerance` is how much of the smallest RTT sample counts as empty in any case,

@@ -81,8 +81,12 @@ impl Aggressiveness {
 
     /// What part of its swing, one in so many, stays in a queue that stands.
     pub(super) fn standing(&self, now: Time) -> u64 {
-        let proven = self.proof.is_some_and(|proof| now.since(proof) < PROVEN);
-        if proven { STANDING_IF_PROVEN } else { STANDING }
+        if self.proven(now) { STANDING_IF_PROVEN } else { STANDING }
+    }
+
+    /// A loss has shown a competitor lately.
+    pub(super) fn proven(&self, now: Time) -> bool {
+        self.proof.is_some_and(|proof| now.since(proof) < PROVEN)
     }
 
     /// An acknowledgement came; `queue` says what the queue did lately. One that swung without emptying proves

@@ -52,8 +52,24 @@
 #define COPA_AFTER_DRAIN (3 * COPA_SECOND)
 #define COPA_MIN_WINDOW (10 * COPA_SECOND)
 #define COPA_STALE (10 * COPA_SECOND)
-/* Heavy loss (genericCC, ReduceOnLoss): from 3/10 of at least so many packets on, 7/10 of the window are kept at most. */
-#define COPA_GUARD_PACKETS 20
+/* copa.rs: LEAST_CWND; copa/delays.rs: NEAR and STANDS. */
+#define COPA_LEAST (COPA_ONE / 16)
+#define COPA_NEAR 256
+#define COPA_STANDS 20
+/* ceiling.rs: PACKETS, LOSSES, FIRST_PACKETS, MANY, TOLERATED, DOUBT, 1/RISES, 1/DOUBLES, FIRST_STEP and LEAST_STEP. */
+#define COPA_CYCLE_PACKETS 40
+#define COPA_CYCLE_LOSSES 4
+#define COPA_CYCLE_FIRST_PACKETS 10
+#define COPA_CYCLES 64
+#define COPA_CYCLE_MOST (1u << 24)
+#define COPA_TOLERATED 20
+#define COPA_TOLERATED_IN_QUEUES 50
+#define COPA_DOUBT (10 * 19)
+#define COPA_DOUBT_IN_QUEUES 49
+#define COPA_RISES 50
+#define COPA_DOUBLES 100
+#define COPA_FIRST_STEP 32
+#define COPA_LEAST_STEP (COPA_ONE / 16)
 
 /* Entries of the history, a power of two: two RTTs, as a queue may double the RTT in one. */
 #define COPA_HISTORY 64
@@ -81,12 +97,21 @@ struct copa {
 	/* No queue is taken for a competitor's before. */
 	u64 settles;
 	u64 rests;
-	/* Packets and losses of the guard since. */
-	u64 guard_since;
-	u32 guard_packets;
-	u32 guard_lost;
+	/* What heavy loss says of the largest window, and how far it rises next; 0: nothing. The same before the last such loss. */
+	u64 ceiling;
+	u64 ceiling_step;
+	u64 ceiling_before;
+	u64 ceiling_step_before;
+	/* Packets and losses of this cycle. */
+	u64 cycle_since;
+	u32 cycle_packets;
+	u32 cycle_lost;
+	/* Cycles whose packets are counted, this one left out. */
+	u32 cycles;
+	/* When the RTT was last near its smallest. */
+	u64 emptied;
 	u64 last_ack;
-	/* The window before the last timeout, for undo; 0: none. */
+	/* The window before the last timeout or heavy loss, for undo; 0: none. */
 	u64 before;
 	/* Eighths of a microsecond. */
 	u32 srtt;
@@ -95,6 +120,8 @@ struct copa {
 	u8 competitive;
 	u8 draining;
 	u8 direction;
+	/* Heavy loss lowered the ceiling, and no cycle since has been clean. */
+	u8 lowered;
 	u32 same;
 	/* From here on nothing has to be zero but the counts. */
 	struct extreme min;
@@ -132,6 +159,17 @@ arithmetic u64 copa_larger(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
+/* The largest window, and the smallest one. */
+arithmetic u64 copa_ceiling(const struct copa *c)
+{
+	return c->ceiling ? c->ceiling : COPA_MAX;
+}
+
+arithmetic u64 copa_least(const struct copa *c)
+{
+	return copa_smaller(COPA_MIN, copa_ceiling(c));
+}
+
 arithmetic u32 copa_queueing(const struct copa *c)
 {
 	u32 standing = extreme_of(&c->standing), min = extreme_of(&c->min);
@@ -154,6 +192,13 @@ arithmetic void copa_restart(struct copa *c)
 	c->cwnd = copa_smaller(c->cwnd, COPA_INITIAL);
 	c->steady = 0;
 	c->draining = 0;
+	c->ceiling = 0;
+	c->lowered = 0;
+	c->cycle_since = 0;
+	c->cycles = 0;
+	c->cycle_packets = 0;
+	c->cycle_lost = 0;
+	c->emptied = 0;
 	c->srtt = 0;
 	c->latest = 0;
 	c->min.count = 0;
@@ -189,6 +234,8 @@ arithmetic void copa_measure(struct copa *c, u64 now, u32 rtt)
 	if (c->draining || copa_doubtful(c, now))
 		age = extreme_age(&c->min, now);
 	extreme_update(&c->min, 0, now, rtt, larger(COPA_MIN_WINDOW, age));
+	if (rtt - smaller(rtt, extreme_of(&c->min)) <= extreme_of(&c->min) / COPA_NEAR)
+		c->emptied = now;
 	window = smaller(c->srtt >> 4, COPA_MIN_WINDOW);
 	extreme_update(&c->standing, 0, now, rtt, window);
 	window = smaller((u32)((u64)c->srtt * COPA_MODE_RTTS >> 3), COPA_MIN_WINDOW);
@@ -254,7 +301,7 @@ arithmetic int copa_drains(struct copa *c, u64 now)
 		c->min.count = 0;
 		extreme_update(&c->min, 0, c->drain_seen, c->drain_lowest, COPA_MIN_WINDOW);
 		/* The rate from before the drain, without the queue. */
-		c->cwnd = copa_larger(c->drain_cwnd * c->drain_lowest / larger(c->drain_standing, 1), COPA_MIN);
+		c->cwnd = copa_larger(c->drain_cwnd * c->drain_lowest / larger(c->drain_standing, 1), copa_least(c));
 		copa_restart_velocity(c, now);
 		c->competitive = 0;
 		c->inverse = COPA_INVERSE;
@@ -266,7 +313,7 @@ arithmetic int copa_drains(struct copa *c, u64 now)
 		c->drain_standing = extreme_of(&c->standing);
 		c->drain_seen = now;
 		c->drain_lowest = c->latest;
-		c->cwnd = COPA_MIN;
+		c->cwnd = copa_smaller(c->cwnd, COPA_MIN);
 	}
 	return c->draining;
 }
@@ -348,29 +395,85 @@ arithmetic void copa_move(struct copa *c, const struct copa_ack *ack)
 	change = step * ack->delivered;
 	if (!up) {
 		limit = copa_smaller(target, c->cwnd - copa_smaller(step, c->cwnd));
-		c->cwnd = copa_larger(c->cwnd > change + limit ? c->cwnd - change : limit, COPA_MIN);
+		c->cwnd = copa_larger(c->cwnd > change + limit ? c->cwnd - change : limit, copa_least(c));
 	} else if (ack->used) {
 		c->cwnd = copa_smaller(c->cwnd + change, copa_larger(target, c->cwnd) + step);
 	}
 }
 
-/* Cuts the window when nearly a third of the packets is lost, whatever the delay says: no more is kept than arrived. */
-arithmetic void copa_guard(struct copa *c, u64 now, u32 delivered, u32 lost)
+arithmetic u64 copa_first_step(u64 ceiling)
 {
-	u32 packets = c->guard_packets + delivered + lost, all_lost = c->guard_lost + lost;
+	return copa_larger(ceiling / COPA_FIRST_STEP, COPA_LEAST_STEP);
+}
 
-	c->guard_packets = packets;
-	c->guard_lost = all_lost;
-	if (now <= c->guard_since + 2 * (u64)c->latest || packets <= COPA_GUARD_PACKETS)
+arithmetic void copa_begin_cycles(struct copa *c)
+{
+	c->cycles = 0;
+	c->cycle_packets = 0;
+	c->cycle_lost = 0;
+}
+
+/* A cycle had no more losses than are tolerated: the ceiling may rise. */
+arithmetic void copa_rise(struct copa *c, u64 packets, u64 lost)
+{
+	const int rises = COPA_RISES * lost <= packets, doubles = COPA_DOUBLES * lost <= packets;
+
+	c->lowered = 0;
+	c->before = 0;
+	if (c->ceiling && !doubles)
+		c->ceiling_step = copa_first_step(c->ceiling);
+	if (rises) {
+		copa_begin_cycles(c);
+		if (c->ceiling) {
+			c->ceiling = copa_smaller(c->ceiling + c->ceiling_step, COPA_MAX);
+			c->ceiling_step = copa_smaller(2 * c->ceiling_step, COPA_MAX);
+		}
+	} else if (++c->cycles >= COPA_CYCLES) {
+		c->cycles = COPA_CYCLES / 2;
+		c->cycle_packets /= 2;
+		c->cycle_lost /= 2;
+	}
+}
+
+/*
+ * Counts packets and losses. Heavy loss says what the delay does not: no more is kept of the window than arrived, and that is its
+ * ceiling, which rises by steps that double while nearly nothing is lost.
+ */
+arithmetic void copa_count(struct copa *c, u64 now, u32 delivered, u32 missing)
+{
+	const int queue = c->steady && now - c->emptied > COPA_STANDS * (u64)(c->srtt >> 3) &&
+			  !(c->proof && now - c->proof < COPA_PROVEN);
+	const u64 tolerated = queue ? COPA_TOLERATED_IN_QUEUES : COPA_TOLERATED;
+	const u64 doubt = queue ? COPA_DOUBT_IN_QUEUES : COPA_DOUBT;
+	const u64 span = (c->steady ? 2 : 1) * (u64)c->latest;
+	const u32 least = c->steady ? COPA_CYCLE_PACKETS : COPA_CYCLE_FIRST_PACKETS;
+	u64 packets, lost, excess, kept;
+
+	c->cycle_packets = copa_smaller((u64)c->cycle_packets + delivered + missing, COPA_CYCLE_MOST);
+	c->cycle_lost = copa_smaller((u64)c->cycle_lost + missing, COPA_CYCLE_MOST);
+	packets = c->cycle_packets;
+	lost = c->cycle_lost;
+	if (now <= c->cycle_since + span || (packets < least && lost < COPA_CYCLE_LOSSES))
 		return;
-	c->guard_since = now;
-	c->guard_packets = 0;
-	c->guard_lost = 0;
-	if ((u64)all_lost * 10 <= (u64)packets * 3)
+	c->cycle_since = now;
+	excess = copa_larger(tolerated * lost, packets) - packets;
+	if (excess * excess <= doubt * packets) {
+		copa_rise(c, packets, lost);
 		return;
+	}
+	copa_begin_cycles(c);
+	c->before = c->cwnd;
+	c->lowered = 1;
+	c->ceiling_before = c->ceiling;
+	c->ceiling_step_before = c->ceiling_step;
+	kept = c->cwnd * (packets - lost) / packets;
+	if (!c->steady || queue)
+		kept = copa_smaller(kept, c->cwnd / 2);
 	c->steady = 1;
 	copa_restart_velocity(c, now);
-	c->cwnd = copa_larger(copa_smaller(c->cwnd * (packets - all_lost) / packets, c->cwnd * 7 / 10), COPA_MIN);
+	c->cwnd = copa_larger(kept, COPA_LEAST);
+	c->ceiling = c->cwnd;
+	c->ceiling_step = copa_first_step(c->cwnd);
 }
 
 /* Packets were lost. */
@@ -384,7 +487,7 @@ arithmetic void copa_on_loss(struct copa *c, u64 now, u32 lost)
 		c->last_cut = now;
 		c->last_change = now;
 	}
-	copa_guard(c, now, 0, lost);
+	copa_count(c, now, 0, lost);
 }
 
 /* An acknowledgement has arrived; its losses come first. */
@@ -398,28 +501,37 @@ arithmetic void copa_on_ack(struct copa *c, const struct copa_ack *ack)
 	copa_switch_mode(c, ack->now);
 	if (ack->delivered)
 		copa_move(c, ack);
-	c->cwnd = copa_smaller(c->cwnd, COPA_MAX);
-	copa_guard(c, ack->now, ack->delivered, 0);
+	c->cwnd = copa_smaller(c->cwnd, copa_ceiling(c));
+	copa_count(c, ack->now, ack->delivered, 0);
 	copa_note(c, ack->now);
 }
 
 /* The retransmission timer has fired for the `count`th time in a row: the second says that nothing in flight arrived. */
 arithmetic void copa_on_timeout(struct copa *c, u64 now, u32 count)
 {
-	u64 cwnd = c->draining ? c->drain_cwnd : c->cwnd;
+	u64 cwnd;
 
+	/* One packet: where windows are that small, losses are found by timeouts alone. */
+	copa_count(c, now, 0, 1);
+	cwnd = c->draining ? c->drain_cwnd : c->cwnd;
 	c->draining = 0;
 	if (count <= 1)
 		c->before = cwnd;
 	else
 		c->steady = 0;
-	c->cwnd = COPA_MIN;
+	c->cwnd = copa_smaller(cwnd, COPA_MIN);
 	copa_restart_velocity(c, now);
 }
 
 /* The last repair was needless. */
 arithmetic void copa_undo(struct copa *c)
 {
+	if (c->lowered) {
+		c->ceiling = c->ceiling_before;
+		c->ceiling_step = c->ceiling_step_before;
+		c->lowered = 0;
+	}
+	c->cycle_lost = 0;
 	c->cwnd = copa_larger(c->cwnd, c->before);
 	c->before = 0;
 }
@@ -437,10 +549,14 @@ arithmetic u32 copa_window(const struct copa *c)
 	return (u32)(c->cwnd >> COPA_SHIFT);
 }
 
-/* Bytes a second: twice the window each RTTstanding, so that pacing smooths and the window limits. 0 before the first RTT. */
+/*
+ * Bytes a second: twice the window each RTTstanding, so that pacing smooths and the window limits; the window below a ceiling. 0 before
+ * the first RTT.
+ */
 arithmetic u64 copa_pacing(const struct copa *c, u32 mss)
 {
-	u64 bytes = 2 * c->cwnd * mss >> COPA_SHIFT, standing = extreme_of(&c->standing);
+	u64 times = copa_ceiling(c) < 2 * c->cwnd ? 1 : 2;
+	u64 bytes = times * c->cwnd * mss >> COPA_SHIFT, standing = extreme_of(&c->standing);
 
 	return standing ? copa_larger(bytes * 1000000 / standing, 1) : 0;
 }

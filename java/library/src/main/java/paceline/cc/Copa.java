@@ -18,7 +18,11 @@ final class Copa extends Controller {
     private static final long NO_QUEUE = 1_000;
     /** Silence after which the smallest RTT is stale and the window is found again (our choice: RTTmin's window). */
     private static final long STALE = 10 * Units.SECOND;
-    /** Share of losses from which to cut, the factor, and the packets that make a share (the release's ReduceOnLoss). */
+    /** Smallest window after heavy loss in packets (our choice: 500 flows share a path that holds 32). */
+    private static final double LEAST_CWND = 1.0 / 16.0;
+    /** What is kept of the window at heavy loss, at most, where a queue makes it (our choice: Reno's half). */
+    private static final double MOST_KEPT = 0.5;
+    /** Share of losses from which the release cuts, the factor, and the packets that make a share (ReduceOnLoss). */
     private static final double LOSS_SHARE = 0.3;
     private static final double LOSS_FACTOR = 0.7;
     private static final long LOSS_PACKETS = 20;
@@ -32,6 +36,7 @@ final class Copa extends Controller {
     private final CopaMode mode;
     private final CopaVelocity velocity;
     private final CopaDrain drain = new CopaDrain();
+    private final Ceiling ceiling = new Ceiling();
     private double mss;
     /** Congestion window in packets. */
     private double cwnd = INITIAL_CWND;
@@ -39,9 +44,9 @@ final class Copa extends Controller {
     private long drains;
     private long acked;
     private long lastAck = NONE;
-    /** The window before the last time-out, for undo; {@link #NONE} when there is nothing to undo. */
+    /** The window before the last time-out or heavy loss, for undo; {@link #NONE} when there is nothing to undo. */
     private double before = NONE;
-    /** Packets, and of those the lost ones, since a time. */
+    /** The release's guard: packets, and of those the lost ones, since a time. */
     private long guardSince;
     private long guardPackets;
     private long guardLost;
@@ -94,7 +99,7 @@ final class Copa extends Controller {
         double v = velocity.step(now, cwnd, cwndAtSend, up, mode.delta, rtt);
         double change = v * size / (mode.delta * cwnd);
         if (!up) {
-            cwnd = Math.max(cwnd - change, MIN_CWND);
+            cwnd = Math.max(cwnd - change, least());
         } else if (mayRise) {
             cwnd += change;
         }
@@ -106,13 +111,13 @@ final class Copa extends Controller {
             if (!drain.update(now, delays.latest)) {
                 return true;
             }
-            cwnd = Math.max(drain.finish(delays), MIN_CWND);
+            cwnd = Math.max(drain.finish(delays), least());
             velocity.restart(now, delays.srtt);
             mode.relent(now);
         } else if (!slowStart && mode.doubtful(now) && delays.stale(now)) {
             drain.begin(now, cwnd, delays);
             drains++;
-            cwnd = MIN_CWND;
+            cwnd = Math.min(cwnd, MIN_CWND);
         }
         return drain.active;
     }
@@ -123,6 +128,7 @@ final class Copa extends Controller {
         slowStart = true;
         velocity.reset(0);
         drain.active = false;
+        ceiling.reset();
         delays.clear();
     }
 
@@ -137,12 +143,33 @@ final class Copa extends Controller {
         }
     }
 
-    /**
-     * Cuts the window when nearly a third of the packets is lost, whatever the delay says. Behind a buffer too small for
-     * delay to show nothing else limits the window: no more is kept of it than arrived, and its growth begins again (our
-     * choice; the release keeps 0.7 of it).
-     */
-    private void cutOnHeavyLoss(long now, int delivered, int lost) {
+    /** Heavy loss says what the delay does not ({@link Ceiling}): no more is kept of the window than arrived. */
+    private void count(long now, int delivered, int lost) {
+        if (release) {
+            guard(now, delivered, lost);
+            return;
+        }
+        Ceiling.Signs signs = Ceiling.Signs.UNCLEAR;
+        if (slowStart) {
+            signs = Ceiling.Signs.STARTING;
+        } else if (delays.stands(now) && !mode.proven(now)) {
+            signs = Ceiling.Signs.QUEUE;
+        }
+        Ceiling.Verdict verdict = ceiling.count(now, delays.latest, delivered, lost, signs);
+        if (verdict == Ceiling.Verdict.LOSSY) {
+            slowStart = false;
+            velocity.restart(now, delays.srtt);
+            before = cwnd;
+            double most = signs == Ceiling.Signs.UNCLEAR ? 1.0 : MOST_KEPT;
+            cwnd = Math.max(Math.min(1.0 - ceiling.share, most) * cwnd, LEAST_CWND);
+            ceiling.lower(cwnd);
+        } else if (verdict == Ceiling.Verdict.CLEAN) {
+            before = NONE;
+        }
+    }
+
+    /** The release cuts the window when nearly a third of the packets is lost. */
+    private void guard(long now, int delivered, int lost) {
         guardPackets += delivered + lost;
         guardLost += lost;
         boolean early = now <= Units.plus(Units.plus(guardSince, delays.latest), delays.latest);
@@ -153,16 +180,14 @@ final class Copa extends Controller {
         guardSince = now;
         guardPackets = 0;
         guardLost = 0;
-        if (share <= LOSS_SHARE) {
-            return;
+        if (share > LOSS_SHARE) {
+            cwnd = Math.max(LOSS_FACTOR * cwnd, MIN_CWND);
         }
-        double arrived = LOSS_FACTOR;
-        if (!release) {
-            slowStart = false;
-            velocity.restart(now, delays.srtt);
-            arrived = 1.0 - share;
-        }
-        cwnd = Math.max(Math.min(arrived, LOSS_FACTOR) * cwnd, MIN_CWND);
+    }
+
+    /** The smallest window: below {@link #MIN_CWND} where the path does not carry even that. */
+    private double least() {
+        return Math.min(MIN_CWND, ceiling.packets);
     }
 
     /** The tag is the window, against which the direction is judged when the packet is acknowledged. */
@@ -191,7 +216,8 @@ final class Copa extends Controller {
                 updateWindow(ack.now, packet.bytes / mss, Double.longBitsToDouble(packet.tag), ack.windowLimited);
             }
         }
-        cutOnHeavyLoss(ack.now, count, 0);
+        cwnd = Math.min(cwnd, ceiling.packets);
+        count(ack.now, count, 0);
     }
 
     @Override
@@ -202,7 +228,7 @@ final class Copa extends Controller {
     @Override
     public void onLoss(Loss loss) {
         mode.onLoss(loss.now, delays.latest);
-        cutOnHeavyLoss(loss.now, 0, loss.packets.count());
+        count(loss.now, 0, loss.packets.count());
     }
 
     /**
@@ -215,6 +241,8 @@ final class Copa extends Controller {
             restartIfSilent(timeout.now);
             return;
         }
+        // One packet: where windows are that small, losses are found by time-outs alone.
+        count(timeout.now, 0, 1);
         double window = drain.active ? drain.cwnd : cwnd;
         drain.active = false;
         if (timeout.count == 1) {
@@ -222,12 +250,13 @@ final class Copa extends Controller {
         } else {
             slowStart = true;
         }
-        cwnd = MIN_CWND;
+        cwnd = Math.min(window, MIN_CWND);
         velocity.restart(timeout.now, delays.srtt);
     }
 
     @Override
     public void onSpurious(long now) {
+        ceiling.forgive();
         if (before != NONE) {
             cwnd = Math.max(cwnd, before);
             before = NONE;
@@ -246,7 +275,8 @@ final class Copa extends Controller {
         long size = Math.max(bytes, 1);
         double scale = mss / size;
         mss = size;
-        cwnd = Math.max(cwnd * scale, 1.0);
+        cwnd = Math.max(cwnd * scale, LEAST_CWND);
+        ceiling.scale(scale);
         if (before != NONE) {
             before *= scale;
         }
@@ -254,17 +284,21 @@ final class Copa extends Controller {
 
     @Override
     public long window() {
-        return Units.whole(cwnd * mss);
+        return Units.whole(Math.max(cwnd, 1.0) * mss);
     }
 
-    /** Twice the window each RTTstanding, so that pacing smooths and the window limits. */
+    /**
+     * Twice the window each RTTstanding, so that pacing smooths and the window limits. Below a ceiling it is the window: a
+     * buffer that is too short loses what comes faster, and a window of less than a packet is kept by pacing alone.
+     */
     @Override
     public void pacing(Pacing answer) {
         if (!delays.known() || (release && acked <= RELEASE_PROBES)) {
             answer.free();
             return;
         }
-        long bytes = Units.whole(2.0 * cwnd * mss);
+        double gain = ceiling.packets < 2.0 * cwnd ? 1.0 : 2.0;
+        long bytes = Units.whole(gain * cwnd * mss);
         // A rate that rounds to no bytes at all would hold the flow for ever.
         answer.rate(Math.max(Units.rate(bytes, delays.standing()), 1));
     }

@@ -4,6 +4,10 @@ package paceline.cc;
 final class CopaDelays {
     /** Part of the swing below which the queue counts as nearly empty: a tenth (NSDI 2018, section 3.3). */
     private static final long EMPTY = 10;
+    /** An RTT is near the smallest when it is above it by one part in so many at most (our choice) ... */
+    private static final long NEAR = 256;
+    /** ... and a queue that has not come near it for so many round trips stands (our choice: four times Copa's 5). */
+    private static final long STANDS = 20;
 
     /** What the queue did in the last 5 RTT. */
     enum Queue {
@@ -25,6 +29,8 @@ final class CopaDelays {
     long latest;
     /** Smoothed RTT. */
     long srtt;
+    /** When the RTT was last near its smallest. */
+    private long emptied;
     /** How often the smallest RTT rose because the window had dropped it: the sign of drift. */
     long rises;
 
@@ -49,6 +55,9 @@ final class CopaDelays {
         standing.update(now, rtt, Math.min(srtt / 2, window));
         near.update(now, rtt, modeWindow);
         max.update(now, rtt, modeWindow);
+        if (Units.since(rtt, min()) <= min() / NEAR) {
+            emptied = now;
+        }
         if (known && min() > before) {
             rises++;
         }
@@ -64,6 +73,11 @@ final class CopaDelays {
     /** The smallest RTT was last seen longer ago than it is to be remembered. */
     boolean stale(long now) {
         return known() && Units.since(now, min.seen()) > minWindow;
+    }
+
+    /** The RTT has not come near its smallest for some round trips. */
+    boolean stands(long now) {
+        return Units.since(now, emptied) > Units.times(srtt, STANDS, 1);
     }
 
     /** Replaces the smallest RTT by one seen in a drain. */
@@ -112,6 +126,7 @@ final class CopaDelays {
     void clear() {
         latest = 0;
         srtt = 0;
+        emptied = 0;
         min.clear();
         standing.clear();
         near.clear();

@@ -79,7 +79,12 @@ final class CopaMode {
 
     /** What part of its swing, one in so many, stays in a queue that stands. */
     long standing(long now) {
-        return proof != NONE && Units.since(now, proof) < PROVEN ? STANDING_IF_PROVEN : STANDING;
+        return proven(now) ? STANDING_IF_PROVEN : STANDING;
+    }
+
+    /** A loss has shown a competitor lately. */
+    boolean proven(long now) {
+        return proof != NONE && Units.since(now, proof) < PROVEN;
     }
 
     /**
