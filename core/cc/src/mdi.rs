@@ -11,11 +11,19 @@
 //! - The reflexes outside the grid (21 packets more, or 0.975 of the window) belong to the model: training measures them. The
 //!   release has literals, changed by hand for each trace of its evaluation.
 //! - A move of a value below 2 is weighted as at 2 ([`grid`]), and a window grows at most fourfold in an epoch.
-//! - A loss reduces once a round trip, and the window of a loss is also the last one, so that the next epoch goes on from it.
-//!   In the release the first loss ends all later reductions.
+//! - On a path with a longer round trip than training had, without its queue, a model's time goes as much slower: epochs are
+//!   that much longer, and delays count that much less. So the window moves as far in a round trip as in training. The release
+//!   goes on with 5 ms, and what it does is answered after more moves than training had: it floods.
+//! - There it begins with slow start, until an RTT is a quarter above the smallest or a packet is lost: the first seconds of
+//!   training would be minutes.
+//! - A loss reduces once a flight, and the window of a loss is also the last one, so that the next epoch goes on from it. Until
+//!   a packet sent since has arrived the window stays. In the release the first loss ends all later reductions.
+//! - From 5 % of loss on the window has a [ceiling](crate::ceiling): models see no losses in training, and a buffer may be too
+//!   short for the delays they wait for.
+//! - A reduction by packets that were only late is undone.
 //! - A time-out halves the window.
 //! - No epochs run before the first RTT, nor while nothing is in flight and nothing is to be sent. The window does not move
-//!   while the application limits the flow.
+//!   while the application limits the flow: it has nothing to send, and what was acknowledged last did not fill the window.
 //! - The packets of an epoch are spread over it. At most twice the window is in flight: Verus's rule alone goes on sending
 //!   where no acknowledgement comes back.
 //! - Epochs missed by a late timer are made up for, at most `MAX_EPOCHS` at once.
@@ -33,6 +41,7 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
+use crate::ceiling::{Ceiling, Signs, Verdict};
 use crate::controller::{Ack, Acked, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
 use crate::units::{Nanos, Rate, Time};
 use grid::{Bins, Side, change, moved};
@@ -64,6 +73,9 @@ const MOST_IN_FLIGHT: f64 = 2.0;
 const LITTLE_WINDOW: f64 = 2.0;
 /// How far the smallest delay then grows in an epoch, in ms (the release of Verus).
 const D_MIN_GROWTH: f64 = 10.0;
+/// Round trips up to so many times those of training are the same (our choice: the smallest RTT that a flow sees has
+/// transmissions and waiting in it).
+const SLACK: f64 = 1.25;
 /// Most epochs run by one late tick (our choice, as Verus: 20 ms is a bad timer, more is a stall whose steps are stale).
 const MAX_EPOCHS: u64 = 4;
 
@@ -101,12 +113,19 @@ pub struct Mdi {
     d_min: f64,
     /// The first RTT is known.
     running: bool,
+    /// Neither a queue nor a loss has been seen.
+    opening: bool,
     rtt_avg: f64,
     /// Largest RTT acknowledged in this epoch.
     epoch_max: Option<f64>,
     last_ack_at: Time,
-    /// The last reduction; only packets sent since make another one.
+    /// The last reduction; only packets sent since make another one ...
     reduced_at: Option<Time>,
+    /// ... and until one of them has arrived the window stays.
+    held: bool,
+    /// The window before the last reduction, for undo.
+    before: Option<f64>,
+    ceiling: Ceiling,
     /// Bytes, as the datapath last said.
     in_flight: u64,
     /// Bytes that may still leave in this epoch.
@@ -114,6 +133,8 @@ pub struct Mdi {
     pacing: Pacing,
     next_epoch: Time,
     app_limited: bool,
+    /// The window limited the flow when the packet acknowledged last was sent.
+    window_limited: bool,
     /// The last moves, for reports.
     moves: (f64, f64),
 }
@@ -133,23 +154,34 @@ impl Mdi {
             d2: 0.0,
             d_min: f64::INFINITY,
             running: false,
+            opening: true,
             rtt_avg: 0.0,
             epoch_max: None,
             last_ack_at: Time::ZERO,
             reduced_at: None,
+            held: false,
+            before: None,
+            ceiling: Ceiling::default(),
             in_flight: 0,
             allowance: 0,
             pacing: Pacing::Free,
             next_epoch: Time::NEVER,
             app_limited: false,
+            window_limited: false,
             moves: (0.0, 0.0),
         };
         mdi.open();
         mdi
     }
 
+    /// How many times longer the round trip is than it was in training.
+    fn stretch(&self) -> f64 {
+        let trained = SLACK * self.table.settings().rtt.as_millis_f64();
+        if self.running { (self.d_min / trained).max(1.0) } else { 1.0 }
+    }
+
     fn epoch(&self) -> Nanos {
-        self.table.settings().epoch
+        self.table.settings().epoch.mul_f64(self.stretch())
     }
 
     fn flight(&self) -> f64 {
@@ -168,24 +200,25 @@ impl Mdi {
 
     /// The window, from which the next epoch goes on as if it had not moved.
     fn settle(&mut self, w: f64) {
-        self.w = w.clamp(1.0, MAX_WINDOW);
+        self.w = w.min(self.ceiling.packets()).clamp(1.0, MAX_WINDOW);
         self.w1 = self.w;
         self.w2 = self.w;
     }
 
     fn on_rtt(&mut self, now: Time, rtt: f64) {
         let rtt = rtt.max(MIN_DELAY);
+        self.d_min = self.d_min.min(rtt);
         if !self.running {
             self.running = true;
             (self.d1, self.d2, self.rtt_avg) = (rtt, rtt, rtt);
             self.next_epoch = now + self.epoch();
         }
-        self.d_min = self.d_min.min(rtt);
         self.rtt_avg = OLD_RTT * self.rtt_avg + (1.0 - OLD_RTT) * rtt;
         self.epoch_max = Some(self.epoch_max.map_or(rtt, |max| max.max(rtt)));
     }
 
     fn on_packet(&mut self, now: Time, packet: &Acked) {
+        self.held &= self.reduced_at.is_some_and(|at| packet.sent_at <= at);
         if !packet.retransmitted {
             self.on_rtt(now, now.since(packet.sent_at).as_millis_f64());
         }
@@ -195,11 +228,10 @@ impl Mdi {
     fn next_window(&mut self, d: f64) -> f64 {
         let (grid, bins) = (self.table.grid(), self.config.bins);
         let level = self.table.settings().delays == Delays::Level;
-        let [before, delay] = if level {
-            [change(self.d_min, self.d1), change(self.d_min, d)]
-        } else {
-            [change(self.d2, self.d1), change(self.d1, d)]
-        };
+        let stretch = self.stretch();
+        let [least, d2, d1, d] = [self.d_min, self.d2, self.d1, d].map(|delay| delay / stretch);
+        let [before, delay] =
+            if level { [change(least, d1), change(least, d)] } else { [change(d2, d1), change(d1, d)] };
         self.moves = (delay, 0.0);
         match grid.delays.side(delay) {
             Side::Above => self.config.down * self.w,
@@ -219,11 +251,12 @@ impl Mdi {
             let seen = self.epoch_max.take();
             let silence = now.since(self.last_ack_at).as_millis_f64();
             let d = seen.unwrap_or_else(|| self.d1.max(silence));
-            if !self.app_limited {
-                self.w = self.next_window(d).clamp(1.0, MAX_WINDOW);
+            if !self.held && (self.window_limited || !self.app_limited) {
+                self.w = self.next_window(d).min(self.ceiling.packets()).clamp(1.0, MAX_WINDOW);
             }
             self.w2 = self.w1;
             self.w1 = self.w;
+            self.opening &= d <= SLACK * self.d_min;
             if seen.is_some() {
                 if self.w <= LITTLE_WINDOW {
                     // The smallest delay was another path's.
@@ -248,6 +281,27 @@ impl Mdi {
         let epochs = (self.rtt_avg / self.epoch().as_millis_f64()).ceil();
         let share = if epochs > 1.0 { self.w + flight * (2.0 - epochs) / (epochs - 1.0) } else { self.w - flight };
         share.min(MOST_IN_FLIGHT * self.w - flight).max(0.0).floor()
+    }
+
+    /// Heavy loss says what no model has seen.
+    fn count(&mut self, now: Time, delivered: usize, lost: usize) {
+        let rtt = Nanos::from_millis_f64(self.rtt_avg);
+        match self.ceiling.count(now, rtt, delivered, lost, Signs::Unclear) {
+            Some(Verdict::Lossy(share)) => {
+                self.ceiling.lower((1.0 - share) * self.w);
+                self.settle(self.w);
+            }
+            Some(Verdict::Clean) => self.before = None,
+            None => {}
+        }
+    }
+
+    /// A smaller window, until the path has answered it.
+    fn reduce(&mut self, now: Time, w: f64) {
+        self.before = Some(self.w);
+        self.reduced_at = Some(now);
+        self.held = true;
+        self.settle(w);
     }
 
     fn paused(&self) -> bool {
@@ -290,6 +344,13 @@ impl Controller for Mdi {
         if ack.bytes > 0 || ack.rtt.is_some() {
             self.last_ack_at = ack.now;
         }
+        if !ack.packets.is_empty() {
+            self.window_limited = ack.window_limited;
+            if self.opening && ack.window_limited && self.stretch() > 1.0 {
+                self.settle(self.w + ack.packets.len() as f64);
+            }
+            self.count(ack.now, ack.packets.len(), 0);
+        }
         if !self.running {
             self.open();
         }
@@ -298,10 +359,11 @@ impl Controller for Mdi {
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.in_flight = loss.in_flight;
         let since = |packet: &&crate::Lost| self.reduced_at.is_none_or(|at| packet.sent_at > at);
+        self.opening = false;
         if let Some(lost) = loss.packets.iter().find(since) {
-            self.reduced_at = Some(loss.now);
-            self.settle(self.w.min(M * lost.tag.max(1) as f64));
+            self.reduce(loss.now, self.w.min(M * lost.tag.max(1) as f64));
         }
+        self.count(loss.now, 0, loss.packets.len());
         if !self.running {
             self.open();
         }
@@ -309,12 +371,19 @@ impl Controller for Mdi {
 
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         self.in_flight = 0;
-        self.reduced_at = Some(timeout.now);
-        self.settle(AFTER_TIMEOUT * self.w);
+        self.reduce(timeout.now, AFTER_TIMEOUT * self.w);
         if self.running {
             self.allowance = 0;
         } else {
             self.open();
+        }
+    }
+
+    fn on_spurious(&mut self, _now: Time) {
+        self.ceiling.forgive();
+        self.held = false;
+        if let Some(before) = self.before.take() {
+            self.settle(before.max(self.w));
         }
     }
 
@@ -348,6 +417,8 @@ impl Controller for Mdi {
         for w in [&mut self.w, &mut self.w1, &mut self.w2] {
             *w = (*w * scale).clamp(1.0, MAX_WINDOW);
         }
+        self.before = self.before.map(|w| w * scale);
+        self.ceiling.scale(scale);
         if !self.running {
             self.open();
         }
@@ -375,6 +446,7 @@ impl Controller for Mdi {
         report("window_move", self.moves.1);
         if self.running {
             report("delay_ms", self.d1);
+            report("epoch_ms", self.epoch().as_millis_f64());
         }
     }
 }

@@ -9,6 +9,7 @@ mod copa;
 mod figures;
 mod hosts;
 mod icn;
+mod mdi;
 mod pieces;
 mod rates;
 mod saturator;

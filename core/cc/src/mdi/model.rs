@@ -29,6 +29,8 @@ pub struct Model {
 pub struct Settings {
     /// Length of an epoch.
     pub epoch: Nanos,
+    /// Round trip of training without a queue, the longest of several. On a longer one everything takes as much longer.
+    pub rtt: Nanos,
     /// What a move of the delay is.
     pub delays: Delays,
     /// Packets added to the window when the delay falls by more than the grid has.
@@ -48,9 +50,11 @@ pub enum Delays {
 }
 
 impl Default for Settings {
-    /// Those of the release: 5 ms (`EPOCH`), changes, 21 packets and 0.975 (literals of its epoch loop).
+    /// Those of the release: 5 ms (`EPOCH`), 40 ms (it trained behind `mm-delay 20`), changes, 21 packets and 0.975 (literals of
+    /// its epoch loop).
     fn default() -> Self {
-        Self { epoch: Nanos::from_millis(5), delays: Delays::Change, up: 21.0, down: 0.975 }
+        let [epoch, rtt] = [5, 40].map(Nanos::from_millis);
+        Self { epoch, rtt, delays: Delays::Change, up: 21.0, down: 0.975 }
     }
 }
 

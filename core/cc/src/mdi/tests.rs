@@ -5,6 +5,7 @@ mod reading;
 
 use super::grid::{Axis, Grid};
 use super::*;
+use crate::controller::{Cause, Lost};
 use crate::testing::ack;
 
 const RTT: Nanos = Nanos::from_millis(40);
@@ -42,6 +43,33 @@ fn mdi(model: &Model, seed: u64) -> Mdi {
     let mut mdi = Mdi::new(&Env { seed, ..Env::default() }, table, config);
     mdi.on_ack(&ack(Time::ZERO, RTT, 0));
     mdi
+}
+
+/// Packets lost, the first of them sent at `sent_at` under a window of 80.
+fn lose(mdi: &mut Mdi, now: Time, sent_at: Time, count: usize) {
+    let packets = vec![Lost { seq: 0, bytes: 1448, sent_at, tag: 80, cause: Cause::Unknown }; count];
+    let bytes = 1448 * count as u64;
+    mdi.on_loss(&Loss { now, packets: &packets, bytes, prior_in_flight: 0, in_flight: 0, new_episode: true });
+}
+
+fn acked() -> Acked {
+    Acked {
+        seq: 0,
+        bytes: 1448,
+        sent_at: Time::ZERO,
+        tag: 80,
+        retransmitted: false,
+        app_limited: false,
+        ce: false,
+        received_at: None,
+    }
+}
+
+/// Packets acknowledged that were sent an `RTT` ago.
+fn deliver(mdi: &mut Mdi, now: Time, count: usize) {
+    let sent_at = Time::from_nanos(now.as_nanos().saturating_sub(RTT.as_nanos()));
+    let packet = Acked { sent_at, ..acked() };
+    mdi.on_ack(&Ack { packets: &vec![packet; count], ..ack(now, RTT, count as u32) });
 }
 
 /// An epoch with one acknowledgement of `rtt`.

@@ -2,7 +2,8 @@
 //!
 //! The first line that is no comment has eight whole numbers: `NW,Wmin,Wmax,Wstep,ND,Dmin,Dmax,Dstep`. Then comes a line for
 //! each of the `ND x NW` states, with as many numbers from 0 to 1. Each `NW` numbers in a row are a block. Among the comments,
-//! `# epoch_ms: 5`, `# delay: change` (or `level`), `# up: 21` and `# down: 0.975` are read ([`Settings`]); all others are for people.
+//! `# epoch_ms: 5`, `# rtt_ms: 40`, `# delay: change` (or `level`), `# up: 21` and `# down: 0.975` are read ([`Settings`]); all
+//! others are for people.
 
 use std::fmt::Write as _;
 
@@ -176,10 +177,11 @@ impl Model {
                 // A line end within would end the comment.
                 let _ = writeln!(text, "# {}", line.replace(char::is_control, " "));
             }
-            let Settings { epoch, delays, up, down } = self.settings;
+            let Settings { epoch, rtt, delays, up, down } = self.settings;
             let delay = if delays == Delays::Level { "level" } else { "change" };
-            let epoch = epoch.as_millis_f64();
-            let _ = writeln!(text, "# epoch_ms: {epoch}\n# delay: {delay}\n# up: {up}\n# down: {down}");
+            let [epoch, rtt] = [epoch, rtt].map(Nanos::as_millis_f64);
+            let _ =
+                writeln!(text, "# epoch_ms: {epoch}\n# rtt_ms: {rtt}\n# delay: {delay}\n# up: {up}\n# down: {down}");
         }
         let axis = |axis: Axis| format!("{},{},{},{}", axis.count(), axis.min(), axis.max(), axis.step());
         let _ = writeln!(text, "{},{}", axis(self.grid.windows), axis(self.grid.delays));
@@ -243,6 +245,7 @@ fn setting(settings: &mut Settings, comment: &str) -> Result<bool, Problem> {
             let millis = millis.ok_or_else(|| Problem::Setting { name: "epoch_ms", given: shown(given), wanted })?;
             settings.epoch = Nanos::from_millis(millis);
         }
+        "rtt_ms" => settings.rtt = Nanos::from_millis_f64(number("rtt_ms", 0.1, 60_000.0, "from 0.1 to 60000")?),
         "delay" => match given {
             "change" => settings.delays = Delays::Change,
             "level" => settings.delays = Delays::Level,

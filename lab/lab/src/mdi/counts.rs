@@ -13,6 +13,8 @@ pub const NOISE: f64 = 0.02;
 /// Shares are whole multiples of one over this (our choice: three digits, so that a shipped model stays small; the error is a fortieth of
 /// [`NOISE`]).
 const UNITS: u64 = 1000;
+/// Least round trip that a model names (our choice: that of one switch).
+const SHORTEST: Nanos = Nanos::from_micros(100);
 /// How it says what a move of the delay is.
 const CHANGE: &str = "# delay: change";
 const LEVEL: &str = "# delay: level";
@@ -26,6 +28,8 @@ pub struct Counts {
     pub grid: Grid,
     /// Length of an epoch.
     pub epoch: Nanos,
+    /// Longest round trip, without its queue, of what was watched.
+    pub rtt: Nanos,
     /// What a move of the delay is.
     pub delays: Delays,
     /// From each state (row) to each.
@@ -66,7 +70,7 @@ impl Counts {
     /// None yet.
     pub fn new(grid: Grid, epoch: Nanos, delays: Delays) -> Self {
         let cells = vec![0; grid.states() * grid.states()];
-        Self { grid, epoch, delays, cells, moves: 0, outside: 0, above: (0, 0.0), below: (0, 0.0) }
+        Self { grid, epoch, rtt: Nanos::ZERO, delays, cells, moves: 0, outside: 0, above: (0, 0.0), below: (0, 0.0) }
     }
 
     /// Counts the moves of one run, in their order. A move outside the grid is a gap: neither the transition into it nor the
@@ -102,6 +106,7 @@ impl Counts {
             return Err(CountsError::Differ);
         }
         self.cells.iter_mut().zip(&other.cells).for_each(|(cell, more)| *cell = cell.saturating_add(*more));
+        self.rtt = self.rtt.max(other.rtt);
         self.moves = self.moves.saturating_add(other.moves);
         self.outside = self.outside.saturating_add(other.outside);
         for (own, more) in [(&mut self.above, other.above), (&mut self.below, other.below)] {
@@ -134,6 +139,7 @@ impl Counts {
         let mean = |(count, sum): (u64, f64)| (count > 0).then(|| sum / count as f64);
         Settings {
             epoch: self.epoch,
+            rtt: self.rtt.max(SHORTEST),
             delays: self.delays,
             up: mean(self.below).map_or(release.up, |up| three(up.clamp(0.0, 10_000.0))),
             down: mean(self.above).map_or(release.down, |down| three(down.exp().clamp(0.01, 1.0))),
@@ -155,6 +161,7 @@ impl Counts {
     pub fn text(&self) -> String {
         let delays = if self.delays == Delays::Level { LEVEL } else { CHANGE };
         let mut text = format!("{MARK}\n{delays}\n# epoch_ms: {}\n", self.epoch.as_millis_f64());
+        let _ = writeln!(text, "# rtt_ms: {}", self.rtt.as_millis_f64());
         let _ = writeln!(text, "# moves: {} {}", self.moves, self.outside);
         let _ =
             writeln!(text, "# above: {} {}\n# below: {} {}", self.above.0, self.above.1, self.below.0, self.below.1);
@@ -182,23 +189,25 @@ impl Counts {
             Some(LEVEL) => Delays::Level,
             _ => return Err(wrong(2, "it is neither '# delay: change' nor '# delay: level'")),
         };
-        let mut fields: [Vec<f64>; 4] = Default::default();
-        for (field, name) in fields.iter_mut().zip(["# epoch_ms: ", "# moves: ", "# above: ", "# below: "]) {
+        let mut fields: [Vec<f64>; 5] = Default::default();
+        let names = ["# epoch_ms: ", "# rtt_ms: ", "# moves: ", "# above: ", "# below: "];
+        for (field, name) in fields.iter_mut().zip(names) {
             let (line, number) = lines.next().ok_or_else(|| wrong(3, "the text ends too soon"))?;
             let words =
                 line.strip_prefix(name).ok_or_else(|| wrong(number, &format!("it does not begin with '{name}'")))?;
             let read: Option<Vec<f64>> =
                 words.split(' ').map(|word| word.parse().ok().filter(|x: &f64| x.is_finite())).collect();
-            let wanted = if name == "# epoch_ms: " { 1 } else { 2 };
+            let wanted = if name.contains("_ms") { 1 } else { 2 };
             *field = read.filter(|field| field.len() == wanted).ok_or_else(|| wrong(number, "its numbers are none"))?;
         }
-        let [epoch, moves, above, below] = fields;
+        let [epoch, rtt, moves, above, below] = fields;
         if !(1.0..=1000.0).contains(&epoch[0])
+            || !(0.0..=60_000.0).contains(&rtt[0])
             || [moves[0], moves[1], above[0], below[0]].iter().any(|count| *count < 0.0)
         {
-            return Err(wrong(3, "an epoch from 1 to 1000 ms and counts from 0 on are wanted"));
+            return Err(wrong(3, "an epoch from 1 to 1000 ms, an RTT up to 60000 ms and counts from 0 on are wanted"));
         }
-        let (line, number) = lines.next().ok_or_else(|| wrong(7, "the text ends before its header"))?;
+        let (line, number) = lines.next().ok_or_else(|| wrong(8, "the text ends before its header"))?;
         let header: Option<Vec<i64>> = line.split(',').map(|word| word.trim().parse().ok()).collect();
         let Some([_, wmin, wmax, wstep, _, dmin, dmax, dstep]) = header.as_deref() else {
             return Err(wrong(number, "it is not NW,Wmin,Wmax,Wstep,ND,Dmin,Dmax,Dstep"));
@@ -219,6 +228,7 @@ impl Counts {
         Ok(Self {
             grid,
             epoch: Nanos::from_millis(epoch[0] as u64),
+            rtt: Nanos::from_millis_f64(rtt[0]),
             delays,
             cells,
             moves: moves[0] as u64,

@@ -54,6 +54,8 @@ pub struct Seen {
     pub mbps: f64,
     /// Median one-way delay of data packets in ms.
     pub delay_ms: f64,
+    /// Round trip of the path without its queue.
+    pub rtt: Nanos,
     /// The moves of each epoch.
     pub moves: Vec<Move>,
 }
@@ -112,6 +114,7 @@ impl Task for Watched<'_> {
         let seen = Seen {
             mbps: Bytes(flow.bytes_ready).0 as f64 * 8e-6 / self.course.length.as_secs_f64(),
             delay_ms: flow.delay.quantile_ms(0.5).unwrap_or(0.0),
+            rtt: self.course.delay + self.course.delay,
             moves: watch.moves(),
         };
         Ok(Attempt::certain(seen))

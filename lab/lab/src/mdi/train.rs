@@ -83,6 +83,9 @@ pub fn grid(seen: &[Seen], tail: f64, windows: usize, delays: usize) -> Result<G
 /// What was seen, counted on a grid.
 pub fn count(seen: &[Seen], grid: Grid, epoch: Nanos, delays: Delays) -> Counts {
     let mut counts = Counts::new(grid, epoch, delays);
-    seen.iter().for_each(|seen| counts.count(&seen.moves));
+    for seen in seen {
+        counts.rtt = counts.rtt.max(seen.rtt);
+        counts.count(&seen.moves);
+    }
     counts
 }

@@ -1,7 +1,6 @@
 //! What a sender does with a model.
 
 use super::*;
-use crate::controller::{Cause, Lost};
 use crate::mdi::grid::GridError;
 
 const FLAT: usize = 12;
@@ -118,12 +117,7 @@ fn an_empty_block_is_answered_by_like_states_then_by_all() {
 fn a_loss_reduces_once_a_round_trip_and_a_timeout_halves() {
     let mut mdi = mdi(&always(published(), FLAT), 1);
     mdi.settle(100.0);
-    let lost = |sent_at| Lost { seq: 0, bytes: 1448, sent_at, tag: 80, cause: Cause::Unknown };
-    let report = |mdi: &mut Mdi, now, sent_at| {
-        let packets = [lost(sent_at)];
-        let loss = Loss { now, packets: &packets, bytes: 1448, prior_in_flight: 0, in_flight: 0, new_episode: true };
-        mdi.on_loss(&loss);
-    };
+    let report = |mdi: &mut Mdi, now, sent_at| lose(mdi, now, sent_at, 1);
     let now = Time::from_nanos(1_000_000_000);
     report(&mut mdi, now, Time::ZERO);
     assert_eq!((mdi.w, mdi.w1), (0.7 * 80.0, 0.7 * 80.0));
@@ -149,4 +143,95 @@ fn an_epoch_without_acknowledgements_sees_the_silence() {
     }
     assert!(mdi.w < FIRST_WINDOW);
     assert_eq!(mdi.d1, 40.0);
+}
+
+#[test]
+fn the_window_stays_until_a_reduction_has_been_answered() {
+    let mut mdi = mdi(&always(published(), FLAT + 1), 1);
+    mdi.settle(100.0);
+    let at = mdi.next_tick();
+    lose(&mut mdi, at, Time::ZERO, 1);
+    for _ in 0..8 {
+        let now = mdi.next_tick();
+        deliver(&mut mdi, now, 1);
+        mdi.on_tick(now);
+        assert_eq!(mdi.w, 56.0, "sent before");
+    }
+    for _ in 0..2 {
+        let now = mdi.next_tick();
+        deliver(&mut mdi, now, 1);
+        mdi.on_tick(now);
+    }
+    assert!(mdi.w > 56.0);
+}
+
+#[test]
+fn packets_that_were_only_late_bring_the_window_back() {
+    let mut mdi = mdi(&always(published(), FLAT), 1);
+    mdi.settle(100.0);
+    let at = Time::from_millis(100);
+    lose(&mut mdi, at, Time::from_millis(50), 1);
+    mdi.on_spurious(at + Nanos::from_millis(5));
+    assert_eq!((mdi.w, mdi.held), (100.0, false));
+    mdi.on_spurious(at + Nanos::from_millis(6));
+    assert_eq!(mdi.w, 100.0);
+}
+
+#[test]
+fn heavy_loss_gives_a_ceiling_that_rises_again() {
+    let mut mdi = mdi(&always(published(), FLAT + 1), 1);
+    mdi.settle(100.0);
+    let at = Time::from_millis(200);
+    deliver(&mut mdi, at, 30);
+    lose(&mut mdi, at + RTT + RTT, at, 30);
+    let low = mdi.ceiling.packets();
+    assert!((15.0..=28.0).contains(&low) && mdi.w <= low, "half of 56 at most: {low}");
+    let mut now = mdi.next_tick();
+    while now < at + Nanos::from_millis(500) {
+        deliver(&mut mdi, now, 4);
+        mdi.on_tick(now);
+        assert!(mdi.w <= mdi.ceiling.packets());
+        now = mdi.next_tick();
+    }
+    assert!(mdi.w > low && mdi.w < 2.0 * low, "{low} {}", mdi.w);
+}
+
+#[test]
+fn time_goes_slower_on_a_longer_path() {
+    let epochs = |rtt: u64| {
+        let model = always(published(), FLAT + 1);
+        let table = Arc::new(Table::from(&model));
+        let mut mdi = Mdi::new(&Env::default(), Arc::clone(&table), Config::of(&table));
+        mdi.on_ack(&ack(Time::ZERO, Nanos::from_millis(rtt), 0));
+        (mdi.epoch().as_millis_f64(), mdi)
+    };
+    assert_eq!([20, 40, 50, 100, 500, 2000].map(|rtt| epochs(rtt).0), [5.0, 5.0, 5.0, 10.0, 50.0, 200.0]);
+    // The same moves in a round trip, and the same answer to a queue of as many round trips.
+    let (_, mut near) = epochs(40);
+    let (_, mut far) = epochs(2000);
+    for _ in 0..10 {
+        epoch(&mut near, RTT);
+        epoch(&mut far, Nanos::from_millis(2000));
+    }
+    assert_eq!(near.w, far.w);
+    epoch(&mut near, Nanos::from_millis(80));
+    epoch(&mut far, Nanos::from_millis(4000));
+    assert!((near.moves.0 / far.moves.0 - 1.0).abs() < 0.2, "{:?} {:?}", near.moves, far.moves);
+}
+
+#[test]
+fn a_burst_that_fills_the_window_moves_it() {
+    let run = |window_limited| {
+        let mut mdi = mdi(&always(published(), FLAT + 1), 1);
+        for _ in 0..10 {
+            let now = mdi.next_tick();
+            mdi.on_app_limited(now, 1448);
+            let packet = Acked { sent_at: Time::ZERO, app_limited: true, ..acked() };
+            mdi.on_ack(&Ack { packets: &[packet], window_limited, in_flight: 1448, ..ack(now, RTT, 1) });
+            mdi.on_tick(now);
+        }
+        mdi.w
+    };
+    assert_eq!(run(false), FIRST_WINDOW);
+    assert!(run(true) > FIRST_WINDOW);
 }

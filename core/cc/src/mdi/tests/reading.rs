@@ -12,8 +12,8 @@ fn any_model() -> impl Strategy<Value = Model> {
     let share = prop_oneof![Just(0.0), 0.0..1.0];
     (1_i64..5, 1_i64..4, prop::collection::vec(share, 2000), 1_u64..100).prop_map(|(nw, nd, shares, epoch)| {
         let grid = grid((-7, -7 + 3 * (nw - 1), 3), (-2, -2 + nd - 1, 1));
-        let settings =
-            Settings { epoch: Nanos::from_millis(epoch), delays: Delays::Level, up: shares[0] * 50.0, down: 0.9 };
+        let [epoch, rtt] = [epoch, 7 * epoch].map(Nanos::from_millis);
+        let settings = Settings { epoch, rtt, delays: Delays::Level, up: shares[0] * 50.0, down: 0.9 };
         let mut model = Model::new(grid, settings, vec!["first".to_owned(), "second: line".to_owned()]);
         let mut shares = shares.chunks_exact(grid.windows.count());
         for _ in 0..model.blocks() {
@@ -103,6 +103,7 @@ fn errors_name_line_and_column() {
         ("2,0,1,1,1,0,0,0\n".to_owned(), "line 1, column 6: no axis goes from 0 to 0 by 0"),
         ("2000,0,1999,1,1,0,0,1\n".to_owned(), "line 1, column 1: 1 delay moves times 2000 window moves are more"),
         ("#up: -1\n".to_owned(), "line 1, column 1: up is '-1' and must be from 0 to 10000"),
+        ("# rtt_ms: 0\n".to_owned(), "line 1, column 1: rtt_ms is '0' and must be from 0.1 to 60000"),
         ("\n# epoch_ms: 0.5\n".to_owned(), "line 2, column 1: epoch_ms is '0.5' and must be a whole number"),
     ];
     for (text, error) in cases {

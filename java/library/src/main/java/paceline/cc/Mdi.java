@@ -29,6 +29,8 @@ final class Mdi extends Controller {
     private static final double LITTLE_WINDOW = 2.0;
     /** How far the smallest delay then grows in an epoch, in ms (the release of Verus). */
     private static final double MIN_DELAY_GROWTH = 10.0;
+    /** Round trips up to so many times those of training are the same (our choice: the smallest RTT has waiting in it). */
+    private static final double SLACK = 1.25;
     /** Most epochs run by one late tick (our choice, as Verus: 20 ms is a bad timer, more is a stall). */
     private static final long MAX_EPOCHS = 4;
     /** Values are weighted as if they were at least this (our choice: the sender takes {@code log10(1 + 1)}). */
@@ -53,12 +55,19 @@ final class Mdi extends Controller {
     private double smallest = Double.POSITIVE_INFINITY;
     /** The first RTT is known. */
     private boolean running;
+    /** Neither a queue nor a loss has been seen. */
+    private boolean opening = true;
     private double rttAverage;
     /** Largest RTT acknowledged in this epoch, or {@link #NONE}. */
     private double epochMax = NONE;
     private long lastAckAt;
     /** The last reduction, or {@link #NONE}; only packets sent since make another one. */
     private long reducedAt = NONE;
+    /** Until one of those has arrived the window stays. */
+    private boolean held;
+    /** The window before the last reduction, for undo; {@link #NONE} when there is nothing to undo. */
+    private double before = NONE;
+    private final Ceiling ceiling = new Ceiling();
     /** Bytes, as the datapath last said. */
     private long inFlight;
     /** Bytes that may still leave in this epoch. */
@@ -67,6 +76,8 @@ final class Mdi extends Controller {
     private long rate = NONE;
     private long nextEpoch = Units.NEVER;
     private boolean appLimited;
+    /** The window limited the flow when the packet acknowledged last was sent. */
+    private boolean windowLimited;
     /** The last moves, for reports. */
     private double delayMove;
     private double windowMove;
@@ -100,6 +111,15 @@ final class Mdi extends Controller {
         return Math.max(1.0, Math.min(window, MAX_WINDOW));
     }
 
+    /** How many times longer the round trip is than it was in training. */
+    private double stretch() {
+        return running ? Math.max(smallest / (SLACK * Units.millis(table.rtt)), 1.0) : 1.0;
+    }
+
+    private long epoch() {
+        return Units.whole(table.epoch * stretch());
+    }
+
     private double flight() {
         return inFlight / (double) mss;
     }
@@ -122,36 +142,37 @@ final class Mdi extends Controller {
 
     /** The window, from which the next epoch goes on as if it had not moved. */
     private void settle(double window) {
-        w = clamp(window);
+        w = clamp(Math.min(window, ceiling.packets));
         w1 = w;
         w2 = w;
     }
 
     private void onRtt(long now, long nanos) {
         double rtt = Math.max(Units.millis(nanos), MIN_DELAY);
+        smallest = Math.min(smallest, rtt);
         if (!running) {
             running = true;
             d1 = rtt;
             d2 = rtt;
             rttAverage = rtt;
-            nextEpoch = Units.plus(now, table.epoch);
+            nextEpoch = Units.plus(now, epoch());
         }
-        smallest = Math.min(smallest, rtt);
         rttAverage = OLD_RTT * rttAverage + (1.0 - OLD_RTT) * rtt;
         epochMax = Math.max(epochMax, rtt);
     }
 
     /** The window after this epoch. */
     private double nextWindow(double d) {
-        double before = table.level ? change(smallest, d1) : change(d2, d1);
-        delayMove = table.level ? change(smallest, d) : change(d1, d);
+        double stretch = stretch();
+        double lastDelay = d1 / stretch;
+        double last = change((table.level ? smallest : d2) / stretch, lastDelay);
+        delayMove = change(table.level ? smallest / stretch : lastDelay, d / stretch);
         windowMove = 0.0;
         int side = table.delays.side(delayMove);
         if (side != 0) {
             return side > 0 ? down * w : w + up;
         }
-        int last = table.delays.bin(before, releaseBins);
-        int state = table.state(last, table.windows.bin(change(w2, w1), releaseBins));
+        int state = table.state(table.delays.bin(last, releaseBins), table.windows.bin(change(w2, w1), releaseBins));
         windowMove = table.draw(state, table.delays.bin(delayMove, releaseBins), random);
         return Math.min(moved(w1, windowMove), GROWTH * w1);
     }
@@ -161,11 +182,12 @@ final class Mdi extends Controller {
             boolean seen = epochMax != NONE;
             double d = seen ? epochMax : Math.max(d1, Units.millis(Units.since(now, lastAckAt)));
             epochMax = NONE;
-            if (!appLimited) {
-                w = clamp(nextWindow(d));
+            if (!held && (windowLimited || !appLimited)) {
+                w = clamp(Math.min(nextWindow(d), ceiling.packets));
             }
             w2 = w1;
             w1 = w;
+            opening = opening && d <= SLACK * smallest;
             if (seen) {
                 if (w <= LITTLE_WINDOW) {
                     // The smallest delay was another path's.
@@ -176,15 +198,34 @@ final class Mdi extends Controller {
             }
         }
         allow(share());
-        rate = allowance > 0 ? Units.rate(allowance, table.epoch) : NONE;
+        rate = allowance > 0 ? Units.rate(allowance, epoch()) : NONE;
     }
 
     /** Packets to send in an epoch: what is missing in flight, and what returns during the epoch (Verus section 4). */
     private double share() {
         double flight = flight();
-        double epochs = Math.ceil(rttAverage / Units.millis(table.epoch));
+        double epochs = Math.ceil(rttAverage / Units.millis(epoch()));
         double share = epochs > 1.0 ? w + flight * (2.0 - epochs) / (epochs - 1.0) : w - flight;
         return Math.floor(Math.max(Math.min(share, MOST_IN_FLIGHT * w - flight), 0.0));
+    }
+
+    /** Heavy loss says what no model has seen. */
+    private void count(long now, int delivered, int lost) {
+        Ceiling.Verdict verdict = ceiling.count(now, Units.whole(rttAverage * 1e6), delivered, lost, Ceiling.Signs.UNCLEAR);
+        if (verdict == Ceiling.Verdict.LOSSY) {
+            ceiling.lower((1.0 - ceiling.share) * w);
+            settle(w);
+        } else if (verdict == Ceiling.Verdict.CLEAN) {
+            before = NONE;
+        }
+    }
+
+    /** A smaller window, until the path has answered it. */
+    private void reduce(long now, double window) {
+        before = w;
+        reducedAt = now;
+        held = true;
+        settle(window);
     }
 
     private boolean paused() {
@@ -198,7 +239,7 @@ final class Mdi extends Controller {
         settle(w);
         d2 = d1;
         if (running) {
-            nextEpoch = Units.plus(now, table.epoch);
+            nextEpoch = Units.plus(now, epoch());
         } else {
             open();
         }
@@ -220,6 +261,7 @@ final class Mdi extends Controller {
         int count = ack.packets.count();
         for (int index = 0; index < count; index++) {
             Acked packet = ack.packets.get(index);
+            held = held && reducedAt != NONE && packet.sentAt <= reducedAt;
             if (!packet.retransmitted) {
                 onRtt(ack.now, Units.since(ack.now, packet.sentAt));
             }
@@ -231,32 +273,49 @@ final class Mdi extends Controller {
         if (ack.bytes > 0 || ack.rtt != Units.NEVER) {
             lastAckAt = ack.now;
         }
+        if (count > 0) {
+            windowLimited = ack.windowLimited;
+            if (opening && windowLimited && stretch() > 1.0) {
+                settle(w + count);
+            }
+            count(ack.now, count, 0);
+        }
         openUnlessRunning();
     }
 
     @Override
     public void onLoss(Loss loss) {
         inFlight = loss.inFlight;
+        opening = false;
         for (int index = 0; index < loss.packets.count(); index++) {
             Lost packet = loss.packets.get(index);
             if (reducedAt == NONE || packet.sentAt > reducedAt) {
-                reducedAt = loss.now;
-                settle(Math.min(w, M * Math.max(packet.tag, 1)));
+                reduce(loss.now, Math.min(w, M * Math.max(packet.tag, 1)));
                 break;
             }
         }
+        count(loss.now, 0, loss.packets.count());
         openUnlessRunning();
     }
 
     @Override
     public void onTimeout(Timeout timeout) {
         inFlight = 0;
-        reducedAt = timeout.now;
-        settle(AFTER_TIMEOUT * w);
+        reduce(timeout.now, AFTER_TIMEOUT * w);
         if (running) {
             allowance = 0;
         } else {
             open();
+        }
+    }
+
+    @Override
+    public void onSpurious(long now) {
+        ceiling.forgive();
+        held = false;
+        if (before != NONE) {
+            settle(Math.max(before, w));
+            before = NONE;
         }
     }
 
@@ -281,9 +340,10 @@ final class Mdi extends Controller {
         if (now < nextTick()) {
             return;
         }
-        long due = 1 + Units.since(now, nextEpoch) / table.epoch;
+        long epoch = epoch();
+        long due = 1 + Units.since(now, nextEpoch) / epoch;
         runEpochs(now, Math.min(due, MAX_EPOCHS));
-        nextEpoch = Units.plus(nextEpoch, Units.times(table.epoch, due, 1));
+        nextEpoch = Units.plus(nextEpoch, Units.times(epoch, due, 1));
     }
 
     @Override
@@ -294,6 +354,10 @@ final class Mdi extends Controller {
         w = clamp(w * scale);
         w1 = clamp(w1 * scale);
         w2 = clamp(w2 * scale);
+        if (before != NONE) {
+            before *= scale;
+        }
+        ceiling.scale(scale);
         openUnlessRunning();
     }
 
@@ -328,6 +392,7 @@ final class Mdi extends Controller {
         variables.take("window_move", windowMove);
         if (running) {
             variables.take("delay_ms", d1);
+            variables.take("epoch_ms", Units.millis(epoch()));
         }
     }
 }

@@ -16,6 +16,8 @@ final class MdiTable {
     final MdiAxis delays;
     /** Length of an epoch in nanoseconds. */
     final long epoch;
+    /** Round trip of training without a queue, in nanoseconds. On a longer one everything takes as much longer. */
+    final long rtt;
     /** A move of the delay is one from the flow's smallest to the epoch's, not from one epoch's to the next one's. */
     final boolean level;
     /** Packets added to the window when the delay falls by more than the grid has, and the factor when it rises so. */
@@ -31,10 +33,19 @@ final class MdiTable {
     private final int[] to;
 
     /** Of the rows of a matrix: one for each state, a block of window moves for each move of the delay. */
-    MdiTable(MdiAxis windows, MdiAxis delays, List<double[]> rows, long epoch, boolean level, double up, double down) {
+    MdiTable(
+            MdiAxis windows,
+            MdiAxis delays,
+            List<double[]> rows,
+            long epoch,
+            long rtt,
+            boolean level,
+            double up,
+            double down) {
         this.windows = windows;
         this.delays = delays;
         this.epoch = epoch;
+        this.rtt = rtt;
         this.level = level;
         this.up = up;
         this.down = down;

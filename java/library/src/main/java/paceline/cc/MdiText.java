@@ -21,8 +21,9 @@ final class MdiText {
     private int position;
     /** Number of the line last read, from 1. */
     private int number;
-    /** The release's epoch of 5 ms and its literals, unless comments say otherwise. */
+    /** The release's epoch of 5 ms, the 40 ms of its training, and its literals, unless comments say otherwise. */
     private long epoch = 5 * Units.MILLISECOND;
+    private long rtt = 40 * Units.MILLISECOND;
     private boolean level;
     private double up = 21.0;
     private double down = 0.975;
@@ -93,7 +94,7 @@ final class MdiText {
                 throw wrong(number, 1, "there is more text behind the last of " + states + " rows");
             }
         }
-        return new MdiTable(windows, delays, rows, epoch, level, up, down);
+        return new MdiTable(windows, delays, rows, epoch, rtt, level, up, down);
     }
 
     private static IllegalArgumentException ends(int line, String before) {
@@ -124,6 +125,10 @@ final class MdiText {
                 double millis = digits ? Param.number(given) : Double.NaN;
                 epoch = (long) within("epoch_ms", given, millis, 1, 1000, "a whole number from 1 to 1000")
                         * Units.MILLISECOND;
+                break;
+            case "rtt_ms":
+                rtt = Units.whole(
+                        within("rtt_ms", given, Param.number(given), 0.1, 60_000, "from 0.1 to 60000") * 1e6);
                 break;
             case "delay":
                 level = given.equals("level");

@@ -15,9 +15,10 @@ class MdiTextTest {
 
     @Test
     void settingsStandInComments() {
-        String settings = "# made by hand\r\n# epoch_ms: 7\n# delay: level\n#up:3\n# down: 0.5\n";
+        String settings = "# made by hand\r\n# epoch_ms: 7\n# rtt_ms: 0.5\n# delay: level\n#up:3\n# down: 0.5\n";
         MdiTable table = MdiText.read(settings + HEADER + "0,0\r\n0.25, 0.75");
         assertEquals(7 * Units.MILLISECOND, table.epoch);
+        assertEquals(500_000, table.rtt);
         assertTrue(table.level);
         assertEquals(3.0, table.up);
         assertEquals(0.5, table.down);
@@ -42,6 +43,8 @@ class MdiTextTest {
         assertEquals(
                 "line 2, column 1: epoch_ms is '0' and must be a whole number from 1 to 1000",
                 error("# a\n# epoch_ms: 0\n" + HEADER));
+        assertEquals(
+                "line 1, column 1: rtt_ms is '0' and must be from 0.1 to 60000", error("# rtt_ms: 0\n" + HEADER));
         assertEquals(
                 "line 1, column 1: the header counts 3 values, and its bounds and step give 2; correct one of them",
                 error("3,0,5,5,1,0,0,1\n"));
