@@ -6,7 +6,7 @@
 //! - Packets are counted in units of the datapath's payload at both ends; the release divides by 1400 at one end and
 //!   multiplies by 1440 at the other.
 //! - After a gap of `FORGET_AFTER` the forecaster starts over instead of running through every tick.
-//! - A tick whose last packet ended a flight may bound the rate from below only (`Idle::Bound`).
+//! - A tick whose last packet ended a flight may bound the rate from below only (`Idle`).
 //! - Feedback goes out for each tick that brought something and for the next 8, whether or not there is data to send back,
 //!   a fixed time after the tick's end. The release's rides on the next flight of its reverse stream, half a tick later on
 //!   average.
@@ -32,6 +32,9 @@ pub enum Idle {
     Exact,
     /// The link could deliver what arrived at the least (our choice).
     Bound,
+    /// As `Exact` where payload arrived; empty packets say only that the link carries something (our choice for the average:
+    /// the heartbeats of a silent application would take it to 0).
+    Filled,
 }
 
 /// The receiving half around either forecaster.
@@ -89,9 +92,14 @@ impl<F: Forecaster> Receiver<F> {
         }
         while now.since(start) > TICK {
             let packets = self.bytes as f64 / f64::from(self.mss);
+            let bounds = match self.idle {
+                Idle::Exact => false,
+                Idle::Bound => self.ended,
+                Idle::Filled => self.bytes == 0,
+            };
             // An empty packet is an arrival too: the link has carried it.
             let evidence = match self.arrived {
-                true if self.idle == Idle::Bound && self.ended => Evidence::AtLeast(packets.max(f64::MIN_POSITIVE)),
+                true if bounds => Evidence::AtLeast(packets.max(f64::MIN_POSITIVE)),
                 true => Evidence::Exactly(packets.max(f64::MIN_POSITIVE)),
                 false if start >= self.expect_after => Evidence::Exactly(0.0),
                 false => Evidence::Nothing,
