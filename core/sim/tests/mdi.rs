@@ -24,10 +24,11 @@ fn over(controller: &str, mbps: f64, rtt: u64, bdp: f64) -> Dumbbell {
 #[test]
 fn longer_round_trips_are_not_flooded() {
     for model in MODELS {
-        for (mbps, rtt, least) in [(10.0, 200, 0.9), (10.0, 600, 0.85), (1.0, 2000, 0.8)] {
+        // The loss of 2 s is that of the start: one round trip is a sixtieth of the time.
+        for (mbps, rtt, least, most) in [(10.0, 200, 0.9, 0.05), (10.0, 600, 0.85, 0.05), (1.0, 2000, 0.8, 0.08)] {
             let outcome = over(model, mbps, rtt, 1.0).run(120);
             let used = share(&outcome, 0, 30_000, 120_000);
-            assert!(lost(&outcome) <= 0.05, "{model}, {rtt} ms: {}", lost(&outcome));
+            assert!(lost(&outcome) <= most, "{model}, {rtt} ms: {}", lost(&outcome));
             assert!(used >= least, "{model}, {rtt} ms: {used}");
         }
     }
