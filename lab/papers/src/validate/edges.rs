@@ -138,8 +138,21 @@ fn is_fair(own: &Figures, reno: &Figures) -> bool {
 }
 
 /// Why a controller may not hold, where that is the published algorithm.
-fn known(_controller: &Spec) -> &'static str {
-    ""
+fn known(controller: &Spec) -> &'static str {
+    match controller.entry().name {
+        "bbr" => {
+            "version 1 answers no loss, and many flows keep more in flight than one BDP of buffer holds (Hock, Bless and \
+             Zitterbart, ICNP 2017, section V); after a long outage it waits for its timer as Linux's does"
+        }
+        "verus" | "mdi" => {
+            "it bears delays of six times the smallest (R; Zaki et al., SIGCOMM 2015, section 4), more than one BDP of buffer \
+             shows, so that losses alone stop it"
+        }
+        "sprout-ewma" => {
+            "no caution in the forecast: it aims at the mean rate (Winstein et al., NSDI 2013, section 5.3)"
+        }
+        _ => "",
+    }
 }
 
 #[cfg(test)]
