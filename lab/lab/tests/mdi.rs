@@ -30,10 +30,10 @@ fn small(threads: usize) -> Counts {
 fn a_model_of_verus_comes_near_to_it_on_traces_that_it_did_not_see() {
     let counts = small(1);
     assert!(counts.lost() < 0.06, "{}", counts.lost());
+    assert_eq!(counts.rtt, EACH_WAY + EACH_WAY);
     let courses = courses(UNSEEN, 7, EACH_WAY, Nanos::from_secs(40));
     let found = compare(&counts.model(0.02, Vec::new()), &"verus".parse().unwrap(), &courses, 1, &Unwatched).unwrap();
-    assert!((found.throughput - 1.0).abs() <= 0.15, "{found:?}");
-    assert!((found.delay - 1.0).abs() <= 0.3, "{found:?}");
+    assert_eq!(found.near(), Ok(()), "{found:?}");
     assert!(found.divergence.is_finite() && found.divergence >= 0.0);
 }
 
@@ -53,10 +53,14 @@ fn threads_change_nothing_and_counts_add_up() {
         ("", "line 1: this is no file of counts"),
         ("# paceline mdi counts 1\n# delay: none\n", "line 2: it is neither"),
         ("# paceline mdi counts 1\n# delay: level\n# epoch_ms: x\n", "line 3: its numbers are none"),
+        (
+            "# paceline mdi counts 1\n# delay: level\n# epoch_ms: 5\n# moves: 1 0\n",
+            "line 4: it does not begin with '# rtt_ms",
+        ),
     ] {
         assert!(Counts::read(text).unwrap_err().to_string().starts_with(error), "{text}");
     }
-    let header = "# delay: level\n# epoch_ms: 20\n# moves: 40 2\n# above: 3 1.5\n# below: 0 0\n2,1,2,1,2,0,10,10\n";
+    let header = "# delay: level\n# epoch_ms: 20\n# rtt_ms: 40\n# moves: 40 2\n# above: 3 1.5\n# below: 0 0\n2,1,2,1,2,0,10,10\n";
     let largest = format!("# paceline mdi counts 1\n{header}{}", format!("{0},{0},{0},0\n", u64::MAX).repeat(4));
     let model = Counts::read(&largest).unwrap().model(0.02, Vec::new()).text(false);
     assert!(model.lines().last().unwrap().starts_with("0.5,0.5,1,0"), "{model}");

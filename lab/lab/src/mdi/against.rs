@@ -1,5 +1,6 @@
 //! A model held against the controller that it was trained on, over traces that training did not see.
 
+use std::fmt;
 use std::sync::Arc;
 
 use paceline_cc::mdi::{Model, models};
@@ -12,6 +13,13 @@ use crate::runner::{Progress, RunnerError};
 
 /// The seed of unseen traces where none is given (our choice: training begins at 1).
 pub const UNSEEN: u64 = 1000;
+
+/// How far the median of the ratios of throughput may be from 1 (the goal that was set for a model of Verus).
+const THROUGHPUT: f64 = 0.15;
+/// How far the median of the ratios of median delay may be from 1 (as before).
+const DELAY: f64 = 0.3;
+/// Least part of the original's throughput over any trace (our choice: below it a model is stuck, whatever the median).
+const LEAST: f64 = 0.5;
 
 /// So many synthetic courses.
 pub fn courses(seed: u64, many: u32, delay: Nanos, length: Nanos) -> Vec<Course> {
@@ -42,6 +50,48 @@ pub struct Comparison {
     pub delay: f64,
     /// [`divergence`] in bits.
     pub divergence: f64,
+}
+
+/// A model is not what it was trained on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parted {
+    /// Median of the ratios of throughput, model over original.
+    pub throughput: f64,
+    /// The smallest of them.
+    pub least: f64,
+    /// Median of the ratios of median delay.
+    pub delay: f64,
+}
+
+impl fmt::Display for Parted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { throughput, least, delay } = self;
+        write!(
+            f,
+            "{throughput:.2} times its throughput in the median and {least:.2} at worst, {delay:.2} times its median delay, where \
+             {:.2} to {:.2}, {LEAST:.2} and {:.2} to {:.2} are wanted",
+            1.0 - THROUGHPUT,
+            1.0 + THROUGHPUT,
+            1.0 - DELAY,
+            1.0 + DELAY
+        )
+    }
+}
+
+impl Comparison {
+    /// Whether the model does what its original does, as far as the goals go.
+    ///
+    /// # Errors
+    /// How far it is from them.
+    pub fn near(&self) -> Result<(), Parted> {
+        let ratios = self.pairs.iter().map(|pair| pair.model.0 / pair.original.0.max(1e-9));
+        let parted =
+            Parted { throughput: self.throughput, least: ratios.fold(f64::INFINITY, f64::min), delay: self.delay };
+        let near = (parted.throughput - 1.0).abs() <= THROUGHPUT
+            && (parted.delay - 1.0).abs() <= DELAY
+            && parted.least >= LEAST;
+        if near { Ok(()) } else { Err(parted) }
+    }
 }
 
 /// Why they could not be compared.
