@@ -94,6 +94,8 @@ fn as_text(
     writeln!(text, "  states               {}, {} empty", grid.states(), model.empty_states())?;
     writeln!(text, "  blocks               {}, {} seen", model.blocks(), model.filled())?;
     writeln!(text, "  epoch                {} ms", settings.epoch.as_millis_f64())?;
+    let rtt = settings.rtt.as_millis_f64();
+    writeln!(text, "  round trip           up to {rtt} ms; on a longer one epochs are as much longer")?;
     writeln!(text, "  outside the grid     below: {} packets more, above: times {}", settings.up, settings.down)?;
     writeln!(text, "  expected moves       delay {:.2}, window {:.2}", analysis.delay, analysis.window)?;
     let steps = |time: &Option<u32>| time.map_or_else(|| "never".to_owned(), |steps| steps.to_string());
@@ -106,23 +108,7 @@ fn as_text(
         writeln!(text, "    {:>6} {mean:>8}", grid.delays.value(index))?;
     }
     if let Some((original, comparison)) = comparison {
-        writeln!(
-            text,
-            "  against {original}, {} unseen traces: link, {original} and the model in Mbit/s; median delays in ms",
-            comparison.pairs.len()
-        )?;
-        for pair in &comparison.pairs {
-            writeln!(
-                text,
-                "    {:>7.2} {:>7.2} {:>7.2} {:>9.1} {:>9.1}",
-                pair.link_mbps, pair.original.0, pair.model.0, pair.original.1, pair.model.1
-            )?;
-        }
-        writeln!(
-            text,
-            "  median ratios: throughput {:.3}, delay {:.3}; divergence {:.3} bits",
-            comparison.throughput, comparison.delay, comparison.divergence
-        )?;
+        text.push_str(&super::compared(original, comparison)?);
     }
     Ok(text)
 }
@@ -146,6 +132,7 @@ fn as_json(
         "blocks": model.blocks(),
         "filled_blocks": model.filled(),
         "epoch_ms": settings.epoch.as_millis_f64(),
+        "rtt_ms": settings.rtt.as_millis_f64(),
         "up": settings.up,
         "down": settings.down,
         "expected_delay_move": analysis.delay,
@@ -155,26 +142,7 @@ fn as_json(
         "window_move_by_delay_move": answers(model),
     });
     if let Some((original, comparison)) = comparison {
-        let pairs: Vec<_> = comparison
-            .pairs
-            .iter()
-            .map(|pair| {
-                json!({
-                    "link_mbps": pair.link_mbps,
-                    "original_mbps": pair.original.0,
-                    "original_delay_ms": pair.original.1,
-                    "model_mbps": pair.model.0,
-                    "model_delay_ms": pair.model.1,
-                })
-            })
-            .collect();
-        object["against"] = json!({
-            "controller": original,
-            "traces": pairs,
-            "throughput_ratio": comparison.throughput,
-            "delay_ratio": comparison.delay,
-            "divergence_bits": comparison.divergence,
-        });
+        object["against"] = super::compared_json(original, comparison);
     }
     object
 }

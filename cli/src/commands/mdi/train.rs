@@ -1,17 +1,17 @@
 //! `paceline mdi train`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use paceline_cc::mdi::Delays;
 use paceline_cc::mdi::grid::{Axis, Grid};
 use paceline_cc::{Nanos, Spec};
-use paceline_lab::input::{self, Bounds};
+use paceline_lab::input;
+use paceline_lab::mdi::against::{Comparison, UNSEEN, compare};
 use paceline_lab::mdi::course::Course;
 use paceline_lab::mdi::train::{DELAYS, TAIL, Training, WINDOWS, count, fitted};
 use paceline_lab::mdi::{Counts, Move, counts::NOISE};
-use paceline_path::Trace;
 use serde_json::json;
 
 use super::Synthetic;
@@ -59,6 +59,13 @@ pub(super) struct TrainArgs {
     /// Entries of a block below this share are left out.
     #[arg(long, value_name = "SHARE", default_value_t = NOISE, value_parser = share)]
     noise: f64,
+    /// Hold the model against the controller over so many synthetic traces that it did not see, of another seed; with 0 and no
+    /// --unseen-trace it is written whatever it does.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = super::traces, allow_negative_numbers = true)]
+    unseen: u32,
+    /// Hold it against the controller over this delivery trace too. May be given again.
+    #[arg(long, value_name = "TRACE")]
+    unseen_trace: Vec<PathBuf>,
     /// Add the counts of an earlier training; its grid is used.
     #[arg(long, value_name = "FILE")]
     add: Option<PathBuf>,
@@ -84,7 +91,7 @@ fn axis(text: &str) -> Result<Axis, String> {
     Axis::new(*min, *max, *step).map_err(|error| error.to_string())
 }
 
-pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     for (option, share) in [("--tail", args.tail), ("--noise", args.noise)] {
         if !(0.0..0.5).contains(&share) {
             bail!("{option}: give a share from 0 to below 0.5");
@@ -108,14 +115,15 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         Some(path) => Some(Counts::read(&super::text(path)?).map_err(|error| anyhow!("{}: {error}", path.display()))?),
         None => None,
     };
+    let unseen = unseen(args)?;
     let courses = courses(args)?;
     if courses.is_empty() && earlier.is_none() {
         bail!("there is nothing to train on; name traces, or give --synthetic 100");
     }
     let training = Training { controller: args.cc.clone(), epoch: args.epoch, delays, threads: args.course.threads };
-    let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
-    let seen = training.watch(&courses, &bar);
-    bar.finish();
+    let progress = bar();
+    let seen = training.watch(&courses, &progress);
+    progress.finish();
     let seen = seen?;
     let moves = |of: fn(&Move) -> f32| seen.iter().flat_map(|seen| &seen.moves).map(of);
     let grid = match &earlier {
@@ -132,18 +140,38 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
         counts.add(earlier).map_err(|error| anyhow!("--add: {error}"))?;
     }
     let lost = format!("{:.1} % of {} moves are outside the grid", 100.0 * counts.lost(), counts.moves);
-    let provenance = vec![
+    let mut provenance = vec![
         format!("paceline {}: a model of {} (docs/guide/mdi.md)", env!("CARGO_PKG_VERSION"), args.cc),
         format!("made by: {}", crate::commands::command_line()),
+        trained_on(&courses),
         lost.clone(),
     ];
-    let model = counts.model(args.noise, provenance);
-    let text = model.text(args.plain);
-    save("--out", &args.out, |out| out.write_all(text.as_bytes()))?;
     if let Some(path) = &args.counts {
         let text = counts.text();
         save("--counts", path, |out| out.write_all(text.as_bytes()))?;
     }
+    let comparison = if unseen.is_empty() {
+        None
+    } else {
+        let untold = counts.model(args.noise, Vec::new());
+        let progress = bar();
+        let compared = compare(&untold, &args.cc, &unseen, args.course.threads, &progress);
+        progress.finish();
+        Some(compared?)
+    };
+    if let Some(Comparison { pairs, throughput, delay, .. }) = &comparison {
+        let many = pairs.len();
+        provenance.push(format!(
+            "over {many} unseen traces, in the median: {throughput:.3} of its throughput, {delay:.3} of its median delay"
+        ));
+    }
+    let near = comparison.as_ref().map_or(Ok(()), Comparison::near);
+    let model = counts.model(args.noise, provenance);
+    if near.is_ok() {
+        let text = model.text(args.plain);
+        save("--out", &args.out, |out| out.write_all(text.as_bytes()))?;
+    }
+    let original = args.cc.to_string();
     if args.json {
         let axis = |axis: Axis| json!([axis.min(), axis.max(), axis.step()]);
         let settings = model.settings();
@@ -161,7 +189,9 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
             "filled_blocks": model.filled(),
             "up": settings.up,
             "down": settings.down,
-            "out": args.out.display().to_string(),
+            "rtt_ms": settings.rtt.as_millis_f64(),
+            "unseen": comparison.as_ref().map(|comparison| super::compared_json(&original, comparison)),
+            "out": near.is_ok().then(|| args.out.display().to_string()),
         });
         crate::print(&format!("{object}\n"))?;
     } else if !paceline_files::is_standard(&args.out) {
@@ -172,20 +202,56 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<()> {
             model.filled(),
             model.blocks()
         ))?;
+        if let Some(comparison) = &comparison {
+            crate::print(&super::compared(&original, comparison)?)?;
+        }
     }
-    Ok(())
+    let Err(parted) = near else { return Ok(ExitCode::SUCCESS) };
+    eprintln!(
+        "{}: not written: over unseen traces the model of {original} has {parted}; train it on more and other traces (--synthetic 100), \
+         or keep it all the same with --unseen 0",
+        args.out.display()
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+fn bar() -> Bar {
+    Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals)
+}
+
+/// What a model says of its training set.
+fn trained_on(courses: &[Course]) -> String {
+    let rates = || courses.iter().map(|course| course.trace.mean_rate().as_mbps());
+    let (slowest, fastest) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
+    let Some(Course { delay, length, .. }) = courses.first() else {
+        return "trained on: earlier counts alone".to_owned();
+    };
+    format!(
+        "trained on: {} traces with means of {slowest:.1} to {fastest:.1} Mbit/s, {} s each, {} ms each way, no limit to the queue",
+        courses.len(),
+        length.as_secs_f64(),
+        delay.as_millis_f64()
+    )
 }
 
 fn courses(args: &TrainArgs) -> anyhow::Result<Vec<Course>> {
     let mut courses = args.course.courses(args.seed, args.synthetic);
     for path in &args.traces {
-        let name = path.display().to_string();
-        let file = input::open(path, Bounds::TRACE).map_err(|error| {
-            anyhow!("{name}: cannot be read ({error}); name a file that exists and that you may read")
-        })?;
-        let trace = Arc::new(Trace::read(&name, file)?);
-        let (delay, length) = (args.course.delay, args.course.length());
-        courses.push(Course { trace, delay, length, seed: courses.len() as u64 + 1 });
+        courses.push(super::course(path, &args.course, courses.len() as u64 + 1)?);
+    }
+    Ok(courses)
+}
+
+fn unseen(args: &TrainArgs) -> anyhow::Result<Vec<Course>> {
+    if let Some(seen) = args.unseen_trace.iter().find(|path| args.traces.contains(path)) {
+        bail!("--unseen-trace: {} is among the traces to train on; name another", seen.display());
+    }
+    if args.unseen > 0 && args.seed == UNSEEN {
+        bail!("--seed: {UNSEEN} is that of the unseen traces; give another, or --unseen 0");
+    }
+    let mut courses = args.course.courses(UNSEEN, args.unseen);
+    for path in &args.unseen_trace {
+        courses.push(super::course(path, &args.course, courses.len() as u64 + 1)?);
     }
     Ok(courses)
 }
