@@ -18,8 +18,11 @@ const HOP_LIMIT: u8 = 64;
 /// Without a report for so long after a header a source stops, if so many have left since (our choice: the path drops headers, or
 /// there is no sink; ten are not all lost on a radio, while a flow waits for its timeouts) ...
 const GIVES_UP_AFTER: (Nanos, u32) = (Nanos::from_secs(1), 10);
-/// ... and tries again so long after that.
-const TRIES_AGAIN_AFTER: Nanos = Nanos::from_secs(30);
+/// ... and asks again with one header so long after that, twice as long each next time: where reports have come before, who sends them may
+/// only have stopped for a moment; and where none has come ever (our choices, as of the source in the kernel).
+const ASKS_AGAIN_AFTER: (Nanos, Nanos) = (Nanos::from_secs(1), Nanos::from_secs(30));
+/// The time becomes twice as long so often.
+const DOUBLINGS: u32 = 4;
 /// Nodes report their queues so often (our choice: their limits hardly change).
 const NODES_EVERY: Nanos = Nanos::from_millis(100);
 
@@ -34,6 +37,23 @@ pub struct Traced {
     pub(crate) hop_limit: u8,
 }
 
+/// A source that has given up.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    /// When it asks again.
+    until: Time,
+    /// How often it has asked, and when it did last.
+    asked: u32,
+    asked_at: Time,
+}
+
+impl Pause {
+    /// A report that comes now answers what was asked; one that is later would have been refused.
+    fn is_answered(&self, now: Time) -> bool {
+        self.asked > 0 && now.since(self.asked_at) <= GIVES_UP_AFTER.0
+    }
+}
+
 /// Telemetry of a flow that is alive.
 pub(crate) struct Carried {
     config: Telemetry,
@@ -45,7 +65,8 @@ pub(crate) struct Carried {
     next: u32,
     /// When the first header left without a report since, and how many have.
     unanswered: Option<(Time, u32)>,
-    paused_until: Time,
+    pause: Option<Pause>,
+    answered: bool,
     sink: Sink,
     pub(crate) sink_timer: Armed,
     nodes_due: Time,
@@ -68,7 +89,8 @@ impl Carried {
             route,
             next: 0,
             unanswered: None,
-            paused_until: Time::ZERO,
+            pause: None,
+            answered: false,
             sink: Sink::new(sink, now).every(config.interval),
             sink_timer: Armed::default(),
             nodes_due: now,
@@ -82,15 +104,9 @@ impl Carried {
 
     /// A packet leaves: with a header, unless the source has given up for now.
     pub(crate) fn leave(&mut self, now: Time, segment: &Segment, sender: &dyn Sender, mss: u32) -> Option<Box<Traced>> {
-        if now < self.paused_until {
+        if !self.may_insert(now) {
             return None;
         }
-        let (since, headers) = self.unanswered.get_or_insert((now, 0));
-        if now.since(*since) > GIVES_UP_AFTER.0 && *headers >= GIVES_UP_AFTER.1 {
-            (self.paused_until, self.unanswered) = (now + TRIES_AGAIN_AFTER, None);
-            return None;
-        }
-        *headers += 1;
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         let edge = Edge {
@@ -103,6 +119,26 @@ impl Carried {
         let trace = self.config.trace;
         let header = Header::new(trace.profile, trace.hops, edge).encode();
         Some(Box::new(Traced { segment: *segment, header, number, hop_limit: HOP_LIMIT }))
+    }
+
+    /// Whether a packet may have a header, as reports come or do not.
+    fn may_insert(&mut self, now: Time) -> bool {
+        let again = if self.answered { ASKS_AGAIN_AFTER.0 } else { ASKS_AGAIN_AFTER.1 };
+        if let Some(pause) = &mut self.pause {
+            if now < pause.until {
+                return false;
+            }
+            (pause.asked, pause.asked_at) = (pause.asked + 1, now);
+            pause.until = now + again.mul_div(1 << pause.asked.min(DOUBLINGS), 1);
+            return true;
+        }
+        let (since, headers) = self.unanswered.get_or_insert((now, 0));
+        if now.since(*since) > GIVES_UP_AFTER.0 && *headers >= GIVES_UP_AFTER.1 {
+            self.pause = Some(Pause { until: now + again, asked: 0, asked_at: now });
+            return false;
+        }
+        *headers += 1;
+        true
     }
 
     /// The path dropped a packet.
@@ -159,7 +195,8 @@ impl Carried {
                 self.outcome.refused += 1;
                 continue;
             }
-            self.unanswered = None;
+            (self.unanswered, self.answered) = (None, true);
+            self.pause = self.pause.filter(|pause| !pause.is_answered(now));
             if let Some(telemetry) = self.reader.telemetry(now) {
                 sender.on_telemetry(&telemetry);
             }

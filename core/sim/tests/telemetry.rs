@@ -223,6 +223,23 @@ fn reports_that_resume_count_again() {
 }
 
 #[test]
+fn reports_that_stop_for_some_time_are_asked_for_soon() {
+    for outage in [3_000, 5_000, 12_000] {
+        let (stops, resumes) = (Time::from_millis(5_000), Time::from_millis(5_000 + outage));
+        let faults = Faults { stops: Some(stops), resumes: Some(resumes), ..Faults::default() };
+        let mut late = Vec::new();
+        for loss in [0.02, 0.03, 0.04, 0.05, 0.06] {
+            let (_, notes, _) = watched(radio("droptail:packets=60", loss), vec![with_faults(faults.clone())], 40);
+            let first = notes.lost.iter().find(|(now, cause)| *now >= resumes && *cause == Cause::Medium);
+            late.push(first.map_or(Nanos::MAX, |(now, _)| *now - resumes));
+        }
+        // Asked after 1, 2, 4, 8 and 16 s: mostly no later than as long again. One header may be lost, and a loss has to come.
+        late.sort_unstable();
+        assert!(late[2] <= Nanos::from_millis(outage + 1_500), "{outage}: {late:?}");
+    }
+}
+
+#[test]
 fn a_sink_that_lies_is_heard_and_the_truth_is_on_record() {
     let faults = Faults { forge: Some(Cause::Medium), ..Faults::default() };
     let (outcome, notes, _) = watched(radio("droptail:packets=30", 0.0), vec![with_faults(faults)], 20);

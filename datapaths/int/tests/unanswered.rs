@@ -152,6 +152,33 @@ fn headers_go_on_where_a_report_comes_and_begin_at_once_with_the_next_flow() {
 }
 
 #[test]
+fn reports_that_stop_for_some_time_are_asked_for_soon() {
+    let test = "reports_that_stop_for_some_time_are_asked_for_soon";
+    let Some(chain) = Chain::new(test) else { return };
+    run(&chain.a, "ip link set a0 gso_max_segs 1");
+    slow(&chain);
+    let options = patient(Duration::from_millis(200));
+    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let mut stopped = None;
+    thread::scope(|scope| {
+        let working = scope.spawn(|| chain.transfer(PORT, 12 << 20));
+        while !working.is_finished() {
+            let reports = sink.reports(Duration::from_millis(20)).unwrap();
+            let sent = source.counters();
+            // From a thousand headers on, until the source has given up twice: 30 s would be the pause of one that was never answered.
+            if sent.inserted > 1000 && sent.pauses < 2 {
+                continue;
+            }
+            stopped = stopped.or((sent.pauses == 2).then_some(sent));
+            reports.iter().for_each(|report| source.reported(&report.tuple).unwrap());
+        }
+    });
+    let (before, after) = (stopped.expect("it gave up"), source.counters());
+    assert!(after.inserted > before.inserted + 500, "{before:?} {after:?}");
+}
+
+#[test]
 fn flows_that_are_over_are_forgotten() {
     let test = "flows_that_are_over_are_forgotten";
     let Some(chain) = Chain::new(test) else { return };

@@ -19,7 +19,7 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 /* A flow asks no earlier than so long after its first data (our choice: agents look for flows to hear of every 100 ms, and a loss in slow start
  * costs most). */
 #define ASK_AFTER_NS 300000000ULL
-/* A pause is twice as long as the one before so often (our choice: 30 s become 8 min). */
+/* A pause is twice as long as the one before so often (our choice: 30 s become 8 min, and 1 s where a report has come before 16 s). */
 #define DOUBLINGS 4
 /* Each time that so many buffers were spared the first header may be on one packet more (our choice: a buffer's packets are lost together,
  * and a fast flow has hardly one of a single packet). */
@@ -95,10 +95,21 @@ static __always_inline int waits_from(struct flow *flow, __u32 state, __u64 now)
 	return 1;
 }
 
-/* No report came: no header of this flow for a while, and none of those that begin to the same address until a header has asked again. */
-static __always_inline int give_up(struct flow *flow, struct path *path, __u64 now)
+/* When a report of any flow to the same address came last, if that is not long ago; else 0. */
+static __always_inline __u64 heard_at(const struct leaving *leaving)
 {
-	__u64 pause = config.pause_ms * 1000000ULL;
+	__u64 *heard = bpf_map_lookup_elem(&pl_int_heard, leaving->to);
+
+	return heard && leaving->now - *heard < HEARD_NS ? *heard : 0;
+}
+
+/*
+ * No report came: no header of this flow for a while, and none of those that begin to the same address until a header has asked again. That
+ * is soon where reports have come before: who sends them may only have stopped for a moment.
+ */
+static __always_inline int give_up(struct flow *flow, struct path *path, const struct leaving *leaving)
+{
+	__u64 now = leaving->now, pause = (heard_at(leaving) ? config.patience_ms : config.pause_ms) * 1000000ULL;
 
 	flow->state = UNTRIED;
 	flow->reported = 0;
@@ -123,12 +134,11 @@ static __always_inline int is_small(const struct flow *flow, const struct leavin
 /* Whether a flow of which nothing is known may have a header. */
 static __always_inline int may_begin(struct flow *flow, struct path *path, const struct leaving *leaving)
 {
-	__u64 *heard, now = leaving->now;
+	__u64 now = leaving->now;
 
 	if (leaving->again)
 		return 0;
-	heard = bpf_map_lookup_elem(&pl_int_heard, leaving->to);
-	if (heard && *heard > path->failed_ns && now - *heard < HEARD_NS) {
+	if (heard_at(leaving) > path->failed_ns) {
 		path->asked_ns = 0;
 		path->silences = 0;
 		return waits_from(flow, OPEN, now);
@@ -136,7 +146,7 @@ static __always_inline int may_begin(struct flow *flow, struct path *path, const
 	if (now < path->silent_until_ns)
 		return 0;
 	if (path->asked_ns > path->failed_ns)
-		return now - path->asked_ns < config.patience_ms * 1000000ULL ? 0 : give_up(flow, path, now);
+		return now - path->asked_ns < config.patience_ms * 1000000ULL ? 0 : give_up(flow, path, leaving);
 	if (now - flow->begun_ns < ASK_AFTER_NS)
 		return 0;
 	/* What is alone would be missed by TCP's timer only; and a full queue says nothing of headers. */
@@ -179,17 +189,18 @@ static __always_inline int may_insert(struct flow *flow, struct path *path, cons
 		/* Fewer may all be lost on a radio, while the flow waits for its timeouts. */
 		if (now - flow->waiting_ns < patience || flow->headers - flow->waiting_headers < UNANSWERED)
 			return 1;
-		return give_up(flow, path, now);
+		return give_up(flow, path, leaving);
 	case ASKING:
 		if (has_report(leaving, flow->waiting_ns)) {
 			flow->reported = 1;
+			path->silences = 0;
 			waits_from(flow, OPEN, now);
 			return !leaving->again;
 		}
 		if (now - flow->waiting_ns < patience || leaving->again)
 			return 0;
 		if (!flow->reported)
-			return give_up(flow, path, now);
+			return give_up(flow, path, leaving);
 		/* The flow's reports have come before, and may have been lost: one packet more asks. */
 		if (!is_small(flow, leaving)) {
 			flow->spared++;
