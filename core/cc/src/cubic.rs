@@ -140,8 +140,7 @@ impl Cubic {
     /// stays that of `slope_beta` above the window of now, as in Linux.
     pub(crate) fn cut(&mut self, window: &Window, factor: f64) -> f64 {
         self.before = self.curve;
-        self.curve = Curve { w_max: window.cwnd, cwnd_prior: f64::INFINITY, epoch: None };
-        factor * window.cwnd
+        self.give_way(window, factor)
     }
 
     /// Time in which the window could not grow does not count (section 4.2).
@@ -185,6 +184,12 @@ impl Policy for Cubic {
 
     fn hold(&mut self, span: Nanos) {
         self.pause(span);
+    }
+
+    /// A new curve up to the window of now, which is not taken for a sign of newcomers.
+    fn give_way(&mut self, window: &Window, share: f64) -> f64 {
+        self.curve = Curve { w_max: window.cwnd, cwnd_prior: f64::INFINITY, epoch: None };
+        share * window.cwnd
     }
 
     fn reduce(&mut self, _signal: Signal, _now: Time, window: &Window, _in_flight: f64) -> f64 {

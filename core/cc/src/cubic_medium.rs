@@ -13,7 +13,8 @@
 //! | timeout: window | one packet beside the flight | the same | 10 packets, if it had so many |
 //!
 //! d = max(1, w/4) where the tightest hop has room for d + 4 packets for each of its flows, else nothing. The *cap* is
-//! 2 (delivery rate × smallest RTT + room for each flow), at least 10 packets; a window above it loses 5 % in a round trip. Whatever
+//! 2 (delivery rate × smallest RTT + room for each flow), of L1G, which gets there by itself, 1.5 × delivery rate × smallest RTT + room for each
+//! flow; at least 10 packets; a window above it loses 5 % in a round trip. Whatever
 //! room a hop claims, it counts up to what a round trip brought: delivery rate × smoothed RTT.
 //! Growth at the loss is the point of L1G: where every round trip has a loss, the flow is always in recovery, in which no
 //! acknowledgement opens a window, and L1 keeps what it had when the losses began.
@@ -44,8 +45,14 @@ const SPARED_IN_A_ROW: u32 = 128;
 const IN_A_ROW: u64 = 4;
 /// L1G grows by this share of the window at a loss (our choice: a quarter in a round trip, half of slow start's half).
 const GROWTH: f64 = 0.25;
+/// L1G's cap, in what the path holds (our choice: with twice that and twice the room it loses 4 % more than the medium where that takes a fifth,
+/// and keeps the queue so long that plain CUBIC beside it is slow).
+const GROWN: f64 = 1.5;
 /// Packets of room for each flow beyond what is taken (our choice, because the report is a round trip old).
 const MARGIN: f64 = 4.0;
+/// L1G grows while less of the queue than one in so many stands (our choice: two such steps, of which the second leaves before the first
+/// is seen, do not fill it).
+const GROWS_BELOW: u64 = 4;
 /// What a window above its cap keeps in a round trip (our choice, the paper's factor of L2).
 const GLIDE: f64 = 0.95;
 
@@ -145,13 +152,21 @@ impl CubicMedium {
         };
         let share = self.report.tightest(now).map_or(0.0, |hop| hop.share);
         let brought = |time| rate.bytes_in(time) as f64 / f64::from(self.mss);
-        (2.0 * (brought(min_rtt) + share.min(brought(self.srtt)))).max(INITIAL_WINDOW)
+        let room = share.min(brought(self.srtt));
+        let cap = match self.sparing.mode {
+            Mode::Grow => GROWN * brought(min_rtt) + room,
+            Mode::Keep | Mode::Cut(_) => 2.0 * (brought(min_rtt) + room),
+        };
+        cap.max(INITIAL_WINDOW)
     }
 
-    /// What L1G grows by.
+    /// What L1G grows by. Reports may be late or wrong, and round trips show the queue that growth has made meanwhile.
     fn growth(&self, now: Time, window: &Window) -> f64 {
         let by = (GROWTH * window.cwnd).max(1.0);
-        let fits = self.report.tightest(now).is_some_and(|hop| hop.share >= by + MARGIN);
+        let fits = self
+            .report
+            .tightest(now)
+            .is_some_and(|hop| hop.share >= by + MARGIN && !self.queues(hop.drain.mul_div(1, GROWS_BELOW)));
         if fits && self.limited { by } else { 0.0 }
     }
 }

@@ -116,9 +116,10 @@ pub trait StartUp: Send {
         f64::INFINITY
     }
 
-    /// What the start-up knows of the path leaves no room at present: the policy does not grow.
-    fn holds_growth(&self, _now: Time) -> bool {
-        false
+    /// What the start-up knows of the path leaves no room at present: the policy does not grow, and its window keeps this share of itself.
+    /// Asked at each acknowledgement at which the policy might grow.
+    fn holds(&mut self, _ack: &Ack<'_>) -> Option<f64> {
+        None
     }
 
     /// Full packets have `mss` payload bytes from now on.
@@ -149,8 +150,13 @@ pub trait Policy: Send {
     /// Every acknowledgement, before anything else (DCTCP's marked fraction).
     fn observe(&mut self, _ack: &Ack<'_>, _window: &Window) {}
 
-    /// The window stood still for so long since the last acknowledgement, because [`StartUp::holds_growth`].
+    /// The window stood still for so long since the last acknowledgement, because [`StartUp::holds`] it.
     fn hold(&mut self, _span: Nanos) {}
+
+    /// The window gives way and keeps this share of itself, because [`StartUp::holds`] it: what it is now, in packets.
+    fn give_way(&mut self, window: &Window, share: f64) -> f64 {
+        window.cwnd * share
+    }
 
     /// A reduction is due: the new slow-start threshold in packets, before the floor of [`MINIMUM_WINDOW`].
     fn reduce(&mut self, signal: Signal, now: Time, window: &Window, in_flight: f64) -> f64;

@@ -344,3 +344,84 @@ fn bad_reports_cost_no_throughput() {
         }
     }
 }
+
+/// Share of the flow's packets that did not arrive.
+fn lost(outcome: &Outcome) -> f64 {
+    outcome.flows[0].packets_dropped as f64 / outcome.flows[0].packets_entered as f64
+}
+
+/// Records without counters, reports that are late, and a receiver that lies: `cubic-l1g` loses no more than the medium takes and 2 %.
+#[test]
+fn growth_at_losses_does_not_overflow() {
+    let late = Faults { late: Nanos::from_millis(300), ..Faults::default() };
+    let forge = Faults { forge: Some(Cause::Medium), ..Faults::default() };
+    for (what, loss, flow) in [
+        ("with times", 0.2, listening("cubic-l1g", "T1")),
+        ("lean", 0.2, listening("cubic-l1g", LEAN)),
+        ("lean", 0.1, listening("cubic-l1g", LEAN)),
+        ("late", 0.05, faulty("cubic-l1g", &late)),
+        ("lies", 0.2, faulty("cubic-l1g", &forge)),
+    ] {
+        let runs = SEEDS.map(|seed| run(radio(20.0, 60, loss, seed), vec![flow.clone()], seed, 20, None));
+        let share = runs.iter().map(lost).sum::<f64>() / runs.len() as f64;
+        let carried = runs.iter().map(|run| mbps(run, 20)[0]).sum::<f64>() / runs.len() as f64;
+        assert!(
+            share <= loss + 0.02 && carried >= 0.8 * 20.0 * (1.0 - loss),
+            "{what}, {loss}: {share:.3}, {carried:.2}"
+        );
+    }
+}
+
+/// Beside plain CUBIC where the medium loses 5 and 20 %: what CUBIC keeps of what it has beside another plain CUBIC (RFC 9743).
+#[test]
+fn harm_to_cubic_beside_losses_of_the_medium_is_bounded() {
+    for (loss, seconds) in [(0.05, 30), (0.2, 30)] {
+        let beside = |flow: &dyn Fn() -> Flow| {
+            median(|seed| {
+                mbps(&run(radio(20.0, 60, loss, seed), vec![flow(), plain()], seed, seconds, None), seconds)[1]
+            })
+        };
+        let cubic = beside(&plain);
+        for (name, kept) in [("cubic-l1", 0.45), ("cubic-l1g", 0.55), ("cubic-l2", 0.9), ("hops", 0.85)] {
+            for trace in [LEAN, COUNTED] {
+                let own = beside(&|| listening(name, trace));
+                assert!(own >= kept * cubic, "{name}, {trace}, {loss}: {own:.2} of {cubic:.2}");
+            }
+        }
+    }
+}
+
+/// A route that becomes 40 ms longer each way at 20 s, with 5 % lost by the medium: from 40 s on they have more than CUBIC
+/// again, the first two most of the link.
+#[test]
+fn a_longer_route_is_believed_in_after_some_time() {
+    let longer = |seed| {
+        let schedule = vec![(Nanos::ZERO, Nanos::from_millis(10)), (Nanos::from_secs(20), Nanos::from_millis(50))];
+        let direction = Direction { delay_schedule: Some(schedule), ..link(20.0, "droptail:packets=60", 0) };
+        topology(&[("radio", ["ap", "sta"], lossy(direction, 0.05))], seed)
+    };
+    let rate =
+        |name: &str| median(|seed| binned(longer(seed), vec![listening(name, COUNTED)], seed, 80).1.mbps(0, 400, 800));
+    let cubic = rate("cubic");
+    for (name, times) in [("cubic-l1", 15.0), ("cubic-l1g", 15.0), ("cubic-l2", 1.5)] {
+        let own = rate(name);
+        assert!(own >= times * cubic, "{name}: {own:.2}, CUBIC {cubic:.2}");
+    }
+}
+
+/// A flow of the same kind that comes 10 s later, with and without losses: both have their parts from 40 s on.
+#[test]
+fn a_latecomer_gets_its_part_of_room() {
+    for (mbps, packets) in [(20.0, 60), (50.0, 250), (5.0, 30)] {
+        for name in ["cubic:eq1=2", "cubic:eq1=1"] {
+            let share = median(|seed| {
+                let late = Flow { start: Time::from_millis(10_000), ..listening(name, COUNTED) };
+                let flows = vec![listening(name, COUNTED), late];
+                let (_, bins) = binned(radio(mbps, packets, 0.0, seed), flows, seed, 80);
+                let rates = [bins.mbps(0, 500, 800), bins.mbps(1, 500, 800)];
+                rates[1] / (rates[0] + rates[1])
+            });
+            assert!((0.4..0.6).contains(&share), "{name}, {mbps} Mbit/s: {share:.2}");
+        }
+    }
+}

@@ -68,12 +68,16 @@ impl<P: Policy> WindowController<P> {
 
     /// The policy is in charge, and was held at `held`, if it was when the last acknowledgement came.
     fn grow(&mut self, ack: &Ack<'_>, held: Option<Time>) {
-        if self.start.holds_growth(ack.now) {
+        if let Some(share) = self.start.holds(ack) {
             // Where the window did not limit the flow, the policy knows by itself that it could not grow.
             if let Some(since) = held.filter(|_| ack.window_limited) {
                 self.policy.hold(ack.now - since);
             }
             self.held = Some(ack.now);
+            if share < 1.0 && ack.window_limited {
+                let cwnd = self.policy.give_way(&self.window, share).max(MINIMUM_WINDOW).min(self.window.cwnd);
+                self.window = Window { cwnd, ssthresh: cwnd };
+            }
         } else if ack.bytes > 0 && ack.window_limited {
             self.policy.grow(ack, &mut self.window);
         }

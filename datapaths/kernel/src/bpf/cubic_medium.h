@@ -13,7 +13,7 @@
  *	timeout: threshold		w		0.95 w			w
  *	timeout: window			the kernel's	the kernel's		10 packets, if it had so many
  *
- * d = max(1, w/4) where the hop has room for d + 4 packets for each of its flows, else nothing: at 10 % of loss every round trip has one,
+ * d = max(1, w/4) where the hop has room for d + 4 packets for each of its flows and round trips show less than a quarter of its queue, else nothing: at 10 % of loss every round trip has one,
  * the flow is always in recovery, where no acknowledgement opens the window, and it must grow at the loss or not at all.
  *
  * A second timeout in a row is answered as CUBIC would have answered the losses that were spared. Losses that are not the
@@ -33,6 +33,8 @@
 /* L1G grows by a quarter of the window, with room for as many packets more. Our choices: half of slow start's half; a report is old. */
 #define MEDIUM_GROWTH_SHIFT 2
 #define MEDIUM_MARGIN 4u
+/* ... while less of the queue than one in so many stands, as round trips show. Our choice, as in cubic_medium.rs. */
+#define MEDIUM_GROWS_BELOW 4u
 /* The cap is at least this, and so is L1G's window after a timeout. RFC 6928: the initial window. */
 #define MEDIUM_INITIAL 10u
 
@@ -40,6 +42,7 @@ enum medium_mode { MEDIUM_KEEP, MEDIUM_GROW, MEDIUM_CUT };
 
 struct medium {
 	struct streak streak;
+	struct path_rtt path;
 	/* The window when losses were last answered. */
 	u32 before;
 	/* L1G: slow start, which recovery interrupts, goes on to here; 0 where none is interrupted. */
@@ -54,6 +57,8 @@ struct medium {
 	u8 spared;
 	/* They were decided on, and the state that they lead to is not entered yet. */
 	u8 asked;
+	/* When the newest of `path` came. */
+	u8 seen;
 	/* L1 and L1G: packets acknowledged towards the next step of the window. */
 	u16 count;
 };
@@ -62,6 +67,7 @@ arithmetic void medium_reset(struct medium *m, enum medium_mode mode, u32 now_us
 {
 	m->streak.last_us = now_us;
 	m->streak.length = 0;
+	path_rtt_reset(&m->path);
 	m->before = 0;
 	m->slow_until = 0;
 	m->round_end = snd_una;
@@ -69,22 +75,24 @@ arithmetic void medium_reset(struct medium *m, enum medium_mode mode, u32 now_us
 	m->mode = (u8)mode;
 	m->spared = 0;
 	m->asked = 0;
+	m->seen = 0;
 	m->count = 0;
 }
 
 /*
- * The largest window that spared losses may leave, in packets: twice what the path and the hop's room hold of this flow. Whatever room is
- * claimed, it counts up to what a round trip brought.
+ * The largest window that spared losses may leave, in packets: twice what the path and the hop's room hold of this flow; of L1G, which gets there
+ * by itself, half more than the path holds, and the room. Whatever room is claimed, it counts up to what a round trip brought.
  */
-arithmetic u32 medium_cap(const struct pl_telemetry *r, const struct telemetry_flow *f)
+arithmetic u32 medium_cap(const struct medium *m, const struct pl_telemetry *r, const struct telemetry_flow *f)
 {
-	u64 brought, cap;
+	u64 brought, path, room, cap;
 
 	if (!telemetry_fresh(r, f->now_ns) || !f->interval_us || !f->min_rtt_us)
 		return ~0u;
 	brought = (u64)f->delivered * f->srtt_us / f->interval_us;
-	cap = 2 * ((u64)f->delivered * f->min_rtt_us / f->interval_us +
-		   (telemetry_share(r) < brought ? telemetry_share(r) : brought));
+	path = (u64)f->delivered * f->min_rtt_us / f->interval_us;
+	room = telemetry_share(r) < brought ? telemetry_share(r) : brought;
+	cap = m->mode == MEDIUM_GROW ? path * 3 / 2 + room : 2 * (path + room);
 	return cap < SSTHRESH_INFINITE ? larger((u32)cap, MEDIUM_INITIAL) : ~0u;
 }
 
@@ -99,7 +107,9 @@ arithmetic u32 medium_growth(const struct pl_telemetry *r, const struct telemetr
 {
 	u32 by = larger(cwnd >> MEDIUM_GROWTH_SHIFT, 1);
 
-	return telemetry_fresh(r, f->now_ns) && f->limited && telemetry_share(r) >= by + MEDIUM_MARGIN ? by : 0;
+	if (!telemetry_fresh(r, f->now_ns) || !f->limited || telemetry_queue_stands(r, f, MEDIUM_GROWS_BELOW))
+		return 0;
+	return telemetry_share(r) >= by + MEDIUM_MARGIN ? by : 0;
 }
 
 /* L2: the curve begins again below this window, which is not taken for a newcomer's sign. */
@@ -139,7 +149,7 @@ arithmetic u32 medium_ssthresh(struct medium *m, struct cubic *c, const struct w
 	if (m->mode == MEDIUM_CUT)
 		return medium_cut(m, c, w->cwnd);
 	growth = m->mode == MEDIUM_GROW ? medium_growth(r, f, w->cwnd) : 0;
-	kept = medium_kept(w->cwnd, growth, medium_cap(r, f));
+	kept = medium_kept(w->cwnd, growth, medium_cap(m, r, f));
 	if (m->mode == MEDIUM_KEEP)
 		return kept;
 	if (in_slow_start(w))
@@ -159,7 +169,7 @@ arithmetic void medium_timeout(struct medium *m, struct cubic *c, struct window 
 	m->slow_until = 0;
 	if (m->asked) {
 		if (spared && m->mode == MEDIUM_GROW)
-			w->ssthresh = medium_kept(m->before, 0, medium_cap(r, f));
+			w->ssthresh = medium_kept(m->before, 0, medium_cap(m, r, f));
 	} else if (!f->timeouts) {
 		spared = telemetry_decide(&m->streak, r, f) == LOSS_MEDIUM;
 	} else {

@@ -61,16 +61,37 @@ void BPF_PROG(cut_init, struct sock *sk)
 	begin_medium(sk, MEDIUM_CUT);
 }
 
+/* Where the flow stands, on a path that may have become longer. */
+static __always_inline struct telemetry_flow medium_flow_of(struct sock *sk)
+{
+	struct telemetry_flow flow = telemetry_flow_of(sk);
+
+	flow.min_rtt_us = path_rtt_smallest(&private(sk)->medium.path, flow.min_rtt_us);
+	return flow;
+}
+
 SEC("struct_ops")
 void BPF_PROG(medium_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
+	struct path_rtt *path = &private(sk)->medium.path;
+	const __u32 mss = tcp_sk(sk)->mss_cache;
+	struct telemetry_flow flow;
+	struct pl_telemetry record;
+
 	cubic_socket_measure(sk, &private(sk)->cubic, 1, sample->rtt_us);
+	if (sample->rtt_us <= 0 || !mss)
+		return;
+	flow = telemetry_flow_of(sk);
+	if (path_rtt_is_usual(path, flow.min_rtt_us, sample->rtt_us))
+		return;
+	telemetry_read(sk, &record);
+	path_rtt_take_longer(path, &record, &flow, sample->rtt_us, sample->in_flight / mss, &private(sk)->medium.seen);
 }
 
 SEC("struct_ops")
 __u32 BPF_PROG(medium_ssthresh_of, struct sock *sk)
 {
-	const struct telemetry_flow flow = telemetry_flow_of(sk);
+	const struct telemetry_flow flow = medium_flow_of(sk);
 	const struct window w = window_of(sk);
 	struct pl_telemetry record;
 
@@ -90,10 +111,10 @@ void BPF_PROG(medium_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 
 	medium_resume(m, &w);
 	if (may_grow(sk, &w)) {
-		flow = telemetry_flow_of(sk);
+		flow = medium_flow_of(sk);
 		if (medium_is_capped(m, &w, &flow)) {
 			telemetry_read(sk, &record);
-			cap = medium_cap(&record, &flow);
+			cap = medium_cap(m, &record, &flow);
 		}
 		medium_grow_capped(m, &private(sk)->cubic, &w, &at, acked, cap);
 	}
@@ -103,7 +124,7 @@ void BPF_PROG(medium_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 SEC("struct_ops")
 void BPF_PROG(medium_set_state, struct sock *sk, __u8 state)
 {
-	const struct telemetry_flow flow = telemetry_flow_of(sk);
+	const struct telemetry_flow flow = medium_flow_of(sk);
 	struct window w = window_of(sk);
 	struct pl_telemetry record;
 
@@ -149,7 +170,7 @@ void BPF_PROG(eq1_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 SEC("struct_ops")
 __u32 BPF_PROG(eq1_ssthresh, struct sock *sk)
 {
-	return cubic_ssthresh(&private(sk)->cubic, tcp_sk(sk)->snd_cwnd);
+	return eq1_reduce(&private(sk)->eq1, &private(sk)->cubic, tcp_sk(sk)->snd_cwnd);
 }
 
 SEC("struct_ops")

@@ -11,7 +11,9 @@
  * - The quotient is one at most: an increment of 1 never exceeds slow start.
  * - A round trip grows by the flow's share of the room at its start, times the increment; once only where the link is half busy.
  * - Without a fresh record it is slow start; one that had filled the room before ends instead, where it is.
- * - After slow start it is CUBIC, whose window and curve stand still while there is no room. Losses are CUBIC's.
+ * - Slow start ends where a whole round trip had no room.
+ * - After it it is CUBIC, whose window and curve stand still while there is no room. In each round trip without room the window gives way by
+ *   5 %, three times in a row at most, so that flows that come later get their part. Losses are CUBIC's.
  *
  * No HyStart: it would end slow start first.
  */
@@ -29,6 +31,10 @@
 #define EQ1_ROOM_MAX 0xffffffu
 #define EQ1_SHARE_MAX 0x3fffu
 
+/* What a window keeps after a round trip without room, in hundredths, and after how many in a row it gives way. As in eq1.rs. */
+#define EQ1_KEPT 95u
+#define EQ1_GIVES_WAY 3u
+
 struct eq1 {
 	/* The round trip ends when everything below has been acknowledged. */
 	u32 round_end;
@@ -37,6 +43,11 @@ struct eq1 {
 	u32 rest;
 	/* The window stands still; since when its curve does, in ticks. */
 	u32 held;
+	/* The round trip without room ends when everything below has been acknowledged. */
+	u32 full_end;
+	/* There has been no room since then; how often the window has given way since. */
+	u8 full;
+	u8 gave_way;
 	u8 holds;
 	u8 in_round;
 	/* The last fresh record left no room. */
@@ -51,6 +62,9 @@ arithmetic void eq1_reset(struct eq1 *e, u8 inc)
 	e->budget = 0;
 	e->rest = 0;
 	e->held = 0;
+	e->full_end = 0;
+	e->full = 0;
+	e->gave_way = 0;
 	e->holds = 0;
 	e->in_round = 0;
 	e->filled = 0;
@@ -99,6 +113,23 @@ arithmetic void eq1_begin_round(struct eq1 *e, const struct pl_telemetry *r, con
 	e->budget = (u32)(inc * share * EQ1_ONE);
 }
 
+/* There is no room: whether there was none for a whole round trip. */
+arithmetic int eq1_is_full(struct eq1 *e, const struct cubic_ack *ack)
+{
+	int over = e->full && !after(e->full_end, ack->snd_una);
+
+	if (over || !e->full)
+		e->full_end = ack->snd_nxt;
+	e->full = 1;
+	return over;
+}
+
+arithmetic void eq1_has_room(struct eq1 *e)
+{
+	e->full = 0;
+	e->gave_way = 0;
+}
+
 /* What a packet acknowledged opens the window by, in 1/65536 packets. */
 arithmetic u32 eq1_gain(const struct eq1 *e, const struct pl_telemetry *r, u64 load)
 {
@@ -113,6 +144,13 @@ arithmetic void eq1_open(struct eq1 *e, struct window *w, const struct pl_teleme
 {
 	u64 load = eq1_load(r, f, w->cwnd), grown;
 
+	e->filled = !eq1_room(r);
+	if (!e->filled) {
+		eq1_has_room(e);
+	} else if (eq1_is_full(e, ack)) {
+		w->ssthresh = w->cwnd;
+		return;
+	}
 	if (!e->in_round || !after(e->round_end, ack->snd_una))
 		eq1_begin_round(e, r, f, ack, load);
 	grown = (u64)eq1_gain(e, r, load) * acked;
@@ -122,7 +160,6 @@ arithmetic void eq1_open(struct eq1 *e, struct window *w, const struct pl_teleme
 	grown += e->rest;
 	e->rest = (u32)(grown & (EQ1_ONE - 1));
 	w->cwnd = smaller(smaller(w->cwnd + (u32)(grown / EQ1_ONE), w->ssthresh), w->clamp);
-	e->filled = !eq1_room(r);
 }
 
 /* Slow start without one: that of CUBIC, but where the room was filled. */
@@ -130,18 +167,38 @@ arithmetic void eq1_blind(struct eq1 *e, struct window *w)
 {
 	e->in_round = 0;
 	e->rest = 0;
+	eq1_has_room(e);
 	if (e->filled)
 		w->ssthresh = w->cwnd;
 	e->filled = 0;
 }
 
-/* There is no room: the curve stands still with the window. */
-arithmetic void eq1_hold(struct eq1 *e, struct cubic *c, u32 now)
+/* There is no room: the curve stands still with the window, which gives way after a round trip. */
+arithmetic void eq1_hold(struct eq1 *e, struct cubic *c, struct window *w, const struct cubic_ack *ack)
 {
+	u64 left;
+
 	if (e->holds)
-		cubic_after_idle(c, now, e->held);
+		cubic_after_idle(c, ack->now, e->held);
 	e->holds = 1;
-	e->held = now;
+	e->held = ack->now;
+	if (!eq1_is_full(e, ack) || e->gave_way == EQ1_GIVES_WAY)
+		return;
+	e->gave_way++;
+	left = (((u64)w->cwnd << 16) + (e->rest & (EQ1_ONE - 1))) * EQ1_KEPT / 100;
+	c->epoch_start = 0;
+	c->last_max = w->cwnd;
+	e->rest = (u32)(left & (EQ1_ONE - 1));
+	w->cwnd = smaller(larger((u32)(left >> 16), WINDOW_MIN), w->cwnd);
+	w->ssthresh = w->cwnd;
+}
+
+/* Packets were lost: answers ssthresh. */
+arithmetic u32 eq1_reduce(struct eq1 *e, struct cubic *c, u32 cwnd)
+{
+	eq1_has_room(e);
+	e->rest = 0;
+	return cubic_ssthresh(c, cwnd);
 }
 
 /* The retransmission timer has fired: what filled the room is lost. */
@@ -163,9 +220,10 @@ arithmetic void eq1_grow(struct eq1 *e, struct cubic *c, struct window *w, const
 		}
 		eq1_blind(e, w);
 	} else if (eq1_knows(r, f) && !eq1_room(r)) {
-		eq1_hold(e, c, ack->now);
+		eq1_hold(e, c, w, ack);
 		return;
 	}
+	eq1_has_room(e);
 	e->holds = 0;
 	cubic_grow(c, w, ack, acked);
 }

@@ -37,6 +37,23 @@
 #define TELEMETRY_SCARCE 40u
 #define TELEMETRY_SHORT_QUEUE 20u
 
+/*
+ * Round trips that were longer than the smallest for so long, and equal, while the hop's queue was empty, are the path's: of flights of which
+ * the larger is so much larger, in thirds of the smaller and in packets. Equal are those that differ by no more than a part and a time. As
+ * in core/cc/src/path_rtt.rs.
+ */
+#define PATH_LONGER_FOR_US 10000000u
+#define PATH_FLIGHTS_MORE 4u
+#define PATH_FLIGHTS_LESS 3u
+#define PATH_FLIGHTS_APART 4u
+/* One that has not been seen for this time was of a moment: a second, in 131 ms, so that a byte has it. */
+#define PATH_SEEN_SHIFT 17
+#define PATH_SEEN_FOR 7u
+#define PATH_EQUAL_SHARE 32u
+#define PATH_EQUAL_US 1000u
+/* A queue with no more packets than this counts as empty. */
+#define PATH_EMPTY 4u
+
 enum loss_cause { LOSS_UNKNOWN = 0, LOSS_MEDIUM = 1, LOSS_CONGESTION = 2 };
 
 /*
@@ -71,6 +88,18 @@ struct streak {
 	u32 length;
 };
 
+/*
+ * The smallest RTT since it was taken anew, 0 before; and round trips that are longer, 0 where they are not: since when, of which flights.
+ * When the newest of them came stands in a byte of what this is a part of.
+ */
+struct path_rtt {
+	u32 anew_us;
+	u32 longer_us;
+	u32 since_us;
+	u16 least;
+	u16 most;
+};
+
 /* Where a flow stands, in microseconds; its clock in nanoseconds too. */
 struct telemetry_flow {
 	u64 now_ns;
@@ -95,12 +124,80 @@ arithmetic int telemetry_fresh(const struct pl_telemetry *r, u64 now_ns)
 	return r->rseq == r->rseq_again && now_ns - r->stamp_ns < longest;
 }
 
-/* G1. */
-arithmetic int telemetry_queue_stands(const struct pl_telemetry *r, const struct telemetry_flow *f)
+/* The hop's queue is empty, as far as it says. */
+arithmetic int telemetry_queue_is_empty(const struct pl_telemetry *r)
+{
+	if (r->avail_pkts == TELEMETRY_UNKNOWN || r->limit_pkts == TELEMETRY_UNKNOWN)
+		return 0;
+	return (u64)r->avail_pkts + PATH_EMPTY >= r->limit_pkts;
+}
+
+arithmetic void path_rtt_reset(struct path_rtt *p)
+{
+	p->anew_us = 0;
+	p->longer_us = 0;
+	p->since_us = 0;
+	p->least = 0;
+	p->most = 0;
+}
+
+/* The smallest RTT of the path; `of_flow` is the flow's own. */
+arithmetic u32 path_rtt_smallest(const struct path_rtt *p, u32 of_flow)
+{
+	return p->anew_us ? p->anew_us : of_flow;
+}
+
+arithmetic u32 path_rtt_near(u32 rtt_us)
+{
+	return rtt_us / PATH_EQUAL_SHARE + PATH_EQUAL_US;
+}
+
+/* A round trip as long as ever; what is longer is to be looked at otherwise. `of_flow` is the flow's own smallest. */
+arithmetic int path_rtt_is_usual(struct path_rtt *p, u32 of_flow, u32 rtt_us)
+{
+	u32 smallest;
+
+	if (p->anew_us)
+		p->anew_us = smaller(p->anew_us, rtt_us);
+	smallest = path_rtt_smallest(p, of_flow);
+	if (smallest && rtt_us > smallest + path_rtt_near(smallest))
+		return 0;
+	p->longer_us = 0;
+	return 1;
+}
+
+/* A round trip that is longer than usual, of a packet with which so many were in flight. */
+arithmetic void path_rtt_take_longer(struct path_rtt *p, const struct pl_telemetry *r, const struct telemetry_flow *f, u32 rtt_us,
+				     u32 flight, u8 *seen)
+{
+	u8 now = (u8)(f->now_us >> PATH_SEEN_SHIFT);
+
+	flight = smaller(flight, 0xffff);
+	if (!telemetry_fresh(r, f->now_ns) || !telemetry_queue_is_empty(r))
+		return;
+	if (!p->longer_us || rtt_us + path_rtt_near(p->longer_us) < p->longer_us || (u8)(now - *seen) > PATH_SEEN_FOR) {
+		p->longer_us = rtt_us;
+		p->since_us = f->now_us;
+		p->least = p->most = (u16)flight;
+		*seen = now;
+	} else if (rtt_us <= p->longer_us + path_rtt_near(p->longer_us)) {
+		p->least = (u16)smaller(p->least, flight);
+		p->most = (u16)larger(p->most, flight);
+		*seen = now;
+	}
+	if (f->now_us - p->since_us < PATH_LONGER_FOR_US || (u32)(p->most - p->least) < PATH_FLIGHTS_APART ||
+	    p->most * PATH_FLIGHTS_LESS < p->least * PATH_FLIGHTS_MORE)
+		return;
+	p->anew_us = p->longer_us;
+	p->longer_us = 0;
+}
+
+/* Round trips show that more than one in `parts` of the bottleneck's queue stands; G1: more than all of it. */
+arithmetic int telemetry_queue_stands(const struct pl_telemetry *r, const struct telemetry_flow *f, u32 parts)
 {
 	u64 drain = r->drain_us ? r->drain_us : TELEMETRY_DRAIN_US;
 
-	return f->min_rtt_us && f->srtt_us > f->min_rtt_us + drain;
+	return f->min_rtt_us && f->srtt_us > f->min_rtt_us + drain / parts;
 }
 
 /* G4. */
@@ -120,7 +217,7 @@ arithmetic enum loss_cause telemetry_verdict(const struct pl_telemetry *r, const
 {
 	if (!telemetry_fresh(r, f->now_ns) || r->reports < TELEMETRY_REPORTS)
 		return LOSS_UNKNOWN;
-	if (telemetry_queue_stands(r, f) || telemetry_room_is_scarce(r) || f->timeouts)
+	if (telemetry_queue_stands(r, f, 1) || telemetry_room_is_scarce(r) || f->timeouts)
 		return LOSS_CONGESTION;
 	if (r->verdict == LOSS_MEDIUM || r->verdict == LOSS_CONGESTION)
 		return (enum loss_cause)r->verdict;

@@ -107,18 +107,25 @@ static void windows_after_a_loss(void)
 	struct pl_telemetry r = record(LOSS_MEDIUM, 30);
 	struct telemetry_flow f = flow();
 
-	/* The cap is 2 (33 + 30) packets. */
+	/* The cap is 2 (33 + 30) packets, of L1G 49 and 30. */
 	CHECK(left_of(MEDIUM_KEEP, 1, r, f) == 2 && left_of(MEDIUM_KEEP, 10, r, f) == 10);
 	CHECK(left_of(MEDIUM_KEEP, 126, r, f) == 126 && left_of(MEDIUM_KEEP, 127, r, f) == 126);
 	CHECK(left_of(MEDIUM_KEEP, 200, r, f) == 190 && left_of(MEDIUM_GROW, 200, r, f) == 190);
 	CHECK(left_of(MEDIUM_CUT, 100, r, f) == 95 && left_of(MEDIUM_CUT, 2, r, f) == 2 && left_of(MEDIUM_CUT, 1, r, f) == 2);
 	/* A quarter more where there is room for it and four packets. */
 	CHECK(left_of(MEDIUM_GROW, 10, r, f) == 12 && left_of(MEDIUM_GROW, 2, r, f) == 3);
-	CHECK(left_of(MEDIUM_GROW, 104, r, f) == 126 && left_of(MEDIUM_GROW, 108, r, f) == 108);
+	CHECK(left_of(MEDIUM_GROW, 60, r, f) == 75 && left_of(MEDIUM_GROW, 64, r, f) == 79 && left_of(MEDIUM_GROW, 79, r, f) == 79);
+	CHECK(left_of(MEDIUM_GROW, 100, r, f) == 95);
 	/* Not where the application limits the flow. */
 	f.limited = 0;
 	CHECK(left_of(MEDIUM_GROW, 10, r, f) == 10);
 	f.limited = 1;
+	/* Not where round trips show a quarter of the queue. */
+	f.srtt_us = 20000 + 36363 / 4;
+	CHECK(left_of(MEDIUM_GROW, 10, r, f) == 12);
+	f.srtt_us++;
+	CHECK(left_of(MEDIUM_GROW, 10, r, f) == 10);
+	f.srtt_us = 20000;
 	/* Six flows: five packets of room for each. */
 	r.flows = 6;
 	CHECK(left_of(MEDIUM_GROW, 7, r, f) == 8 && left_of(MEDIUM_GROW, 8, r, f) == 8);
@@ -295,11 +302,13 @@ static void the_cap_is_for_windows_that_were_spared(void)
 
 	/* 33 in the smallest RTT, 39 in a round trip; room for 2. */
 	f.srtt_us = 24 * MS;
-	cap = medium_cap(&r, &f);
+	medium_reset(&m, MEDIUM_GROW, f.now_us, 100);
+	CHECK(medium_cap(&m, &r, &f) == 51);
+	medium_reset(&m, MEDIUM_KEEP, f.now_us, 100);
+	cap = medium_cap(&m, &r, &f);
 	CHECK(cap == 70);
 	r.avail_pkts = TELEMETRY_UNKNOWN - 1;
-	CHECK(medium_cap(&r, &f) == 144);
-	medium_reset(&m, MEDIUM_KEEP, f.now_us, 100);
+	CHECK(medium_cap(&m, &r, &f) == 144);
 	CHECK(!medium_is_capped(&m, &w, &f));
 	m.streak.length = 1;
 	CHECK(medium_is_capped(&m, &w, &f));
@@ -335,8 +344,62 @@ static void the_cap_is_for_windows_that_were_spared(void)
 	CHECK(!medium_is_capped(&m, &w, &f));
 }
 
+/* For so long the RTT is `path` ms, and a packet more a ms of flights above `fits`; flights go up and down between two. */
+static void fly(struct path_rtt *p, struct telemetry_flow *f, u32 *least_us, u32 ms, u32 least, u32 most, u32 room, u32 path, u32 fits)
+{
+	struct pl_telemetry r = record(LOSS_UNKNOWN, room);
+	static u8 seen;
+	u32 at;
+
+	for (at = 0; at < ms; at += 10) {
+		u32 flight = least + at / 10 % (most - least + 1), rtt = (path + (flight > fits ? flight - fits : 0)) * MS;
+
+		f->now_us += 10 * MS;
+		f->now_ns += 10 * MS * 1000ull;
+		r.stamp_ns = f->now_ns;
+		*least_us = smaller(*least_us, rtt);
+		f->min_rtt_us = *least_us;
+		if (!path_rtt_is_usual(p, f->min_rtt_us, rtt))
+			path_rtt_take_longer(p, &r, f, rtt, flight, &seen);
+	}
+}
+
+static void a_longer_route_is_the_path_after_ten_seconds(void)
+{
+	struct telemetry_flow f = flow();
+	struct path_rtt p;
+	u32 least = ~0u;
+
+	path_rtt_reset(&p);
+	fly(&p, &f, &least, 2000, 10, 20, 60, 20, 100);
+	fly(&p, &f, &least, 10000, 10, 20, 60, 100, 100);
+	CHECK(path_rtt_smallest(&p, least) == 20 * MS);
+	fly(&p, &f, &least, 20, 10, 20, 60, 100, 100);
+	CHECK(path_rtt_smallest(&p, least) == 100 * MS);
+	fly(&p, &f, &least, 10, 10, 20, 60, 50, 100);
+	CHECK(path_rtt_smallest(&p, least) == 50 * MS);
+	fly(&p, &f, &least, 11000, 10, 20, 56, 150, 100);
+	CHECK(path_rtt_smallest(&p, least) == 150 * MS);
+	/* Not a queue of a hop that says so, nor one of a hop that does not, nor what shows nothing. */
+	path_rtt_reset(&p);
+	least = ~0u;
+	fly(&p, &f, &least, 100, 10, 20, 60, 20, 20);
+	fly(&p, &f, &least, 60000, 40, 60, 55, 100, 100);
+	fly(&p, &f, &least, 60000, 40, 60, 60, 20, 20);
+	fly(&p, &f, &least, 60000, 60, 62, 60, 100, 100);
+	CHECK(path_rtt_smallest(&p, least) == 20 * MS);
+	/* A round trip between the routes is of neither. */
+	path_rtt_reset(&p);
+	least = ~0u;
+	fly(&p, &f, &least, 100, 10, 20, 60, 20, 100);
+	fly(&p, &f, &least, 10, 10, 20, 60, 60, 100);
+	fly(&p, &f, &least, 11500, 10, 20, 60, 100, 100);
+	CHECK(path_rtt_smallest(&p, least) == 100 * MS);
+}
+
 int main(void)
 {
+	a_longer_route_is_the_path_after_ten_seconds();
 	records_count_while_they_are_fresh();
 	verdicts_and_guards();
 	one_of_many_in_a_row_is_congestion();

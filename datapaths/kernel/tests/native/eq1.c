@@ -79,7 +79,7 @@ static void without_room_nothing_moves(void)
 	eq1_reset(&e, 1);
 	for (at = 0; at < 100; at++, ack.now += 10)
 		eq1_grow(&e, &c, &w, &full, &f, &ack, 10);
-	/* Neither window nor curve. */
+	/* Within a round trip neither window nor curve. */
 	CHECK(w.cwnd == 80 && c.epoch_start == 900 + 990);
 	for (at = 0; at < 100; at++, ack.now += 10)
 		eq1_grow(&e, &c, &w, &room, &f, &ack, 10);
@@ -117,9 +117,49 @@ static void without_room_nothing_moves(void)
 	CHECK(w.cwnd == 3 && w.ssthresh == 20);
 }
 
+static void round_trips_without_room_cost_five_percent(void)
+{
+	struct pl_telemetry full = record(LOSS_UNKNOWN, 12), room = record(LOSS_UNKNOWN, 60);
+	struct window w = { .cwnd = 80, .ssthresh = 80, .clamp = ~0u };
+	struct cubic_ack ack = { .now = 1000, .hz = HZ, .snd_una = 1, .snd_nxt = 100 };
+	const u32 kept[] = { 80, 76, 72, 68, 68, 68 };
+	struct telemetry_flow f = flow();
+	struct cubic c = { .last_max = 100, .origin = 100, .epoch_start = 900, .delay_min = 20 * MS };
+	struct eq1 e;
+	u32 at;
+
+	eq1_reset(&e, 1);
+	/* 80, 76, 72.2, 68.59, and not further. */
+	for (at = 0; at < 6; at++, ack.snd_una += 100, ack.snd_nxt += 100) {
+		eq1_grow(&e, &c, &w, &full, &f, &ack, 10);
+		eq1_grow(&e, &c, &w, &full, &f, &ack, 10);
+		CHECK(w.cwnd == kept[at] && w.ssthresh == w.cwnd);
+		CHECK(!at || (!c.epoch_start && c.last_max == kept[at > 3 ? 2 : at - 1]));
+	}
+	/* With room it grows again, and then gives way again; so it does after losses. */
+	eq1_grow(&e, &c, &w, &room, &f, &ack, 10);
+	CHECK(c.epoch_start && !e.full);
+	for (at = 0; at < 2; at++, ack.snd_una += 100, ack.snd_nxt += 100)
+		eq1_grow(&e, &c, &w, &full, &f, &ack, 10);
+	CHECK(w.cwnd == 65);
+	w.cwnd = w.ssthresh = eq1_reduce(&e, &c, 60);
+	for (at = 0; at < 2; at++, ack.snd_una += 100, ack.snd_nxt += 100)
+		eq1_grow(&e, &c, &w, &full, &f, &ack, 10);
+	CHECK(w.cwnd == 39);
+	/* Slow start ends there. */
+	eq1_reset(&e, 1);
+	w = (struct window){ .cwnd = 20, .ssthresh = SSTHRESH_INFINITE, .clamp = ~0u };
+	eq1_grow(&e, &c, &w, &full, &f, &ack, 10);
+	CHECK(w.ssthresh == SSTHRESH_INFINITE);
+	ack.snd_una += 100;
+	eq1_grow(&e, &c, &w, &full, &f, &ack, 10);
+	CHECK(w.cwnd == 20 && w.ssthresh == 20);
+}
+
 int main(void)
 {
 	equation_one();
+	round_trips_without_room_cost_five_percent();
 	without_room_nothing_moves();
 	return failures != 0;
 }

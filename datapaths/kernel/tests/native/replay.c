@@ -130,7 +130,7 @@ static void medium_grows(const struct event *e)
 
 	medium_resume(&medium, &w);
 	medium_grow_capped(&medium, &cubic, &w, &ack, (u32)e->rest[3],
-			   medium_is_capped(&medium, &w, &flow) ? medium_cap(&record, &flow) : ~0u);
+			   medium_is_capped(&medium, &w, &flow) ? medium_cap(&medium, &record, &flow) : ~0u);
 }
 
 static u32 medium_reduces(int lost)
@@ -160,13 +160,19 @@ static void eq1_grows(const struct event *e)
 	eq1_grow(&eq1, &cubic, &w, &record, &flow, &ack, (u32)e->rest[3]);
 }
 
+static u32 eq1_reduces(int lost)
+{
+	(void)lost;
+	return eq1_reduce(&eq1, &cubic, w.cwnd);
+}
+
 static void eq1_times_out(const struct event *e)
 {
 	eq1_timeout(&eq1, &cubic, (u32)e->now, counts.snd_nxt);
 }
 
 static const struct policy mediums = { cubic_measures, medium_grows, medium_reduces, medium_times_out, cubic_restarts };
-static const struct policy eq1s = { eq1_measures, eq1_grows, cubic_reduces, eq1_times_out, cubic_restarts };
+static const struct policy eq1s = { eq1_measures, eq1_grows, eq1_reduces, eq1_times_out, cubic_restarts };
 
 /* Where the flow stands, and what is known of its path. */
 static void take(const struct event *e)
