@@ -89,3 +89,21 @@ pub fn write_csv<'a>(records: impl IntoIterator<Item = &'a Record>, out: &mut dy
     }
     writer.flush()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        // Nearest to this number is not what one multiplication of its digits makes of it.
+        for file in
+            [include_str!("../../../../fuzz/seeds/records/one"), include_str!("../../../../fuzz/seeds/records/large")]
+        {
+            let records = read_json("first", file.as_bytes()).unwrap();
+            let mut written = Vec::new();
+            write_json(&records, &mut written).unwrap();
+            assert_eq!(read_json("again", &written[..]).unwrap(), records);
+        }
+    }
+}
