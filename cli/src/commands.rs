@@ -39,6 +39,8 @@ pub(crate) mod race;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod reproduce;
+#[cfg(all(target_os = "linux", feature = "ebpf"))]
+mod seldom;
 #[cfg(target_os = "linux")]
 pub(crate) mod send;
 #[cfg(target_os = "linux")]

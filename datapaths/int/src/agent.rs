@@ -10,6 +10,7 @@
 //! second later.
 
 mod maps;
+mod shares;
 mod sockets;
 
 use std::collections::{HashMap, HashSet};
@@ -24,7 +25,8 @@ use paceline_cc::{Nanos, Telemetry};
 use paceline_telemetry::{FlowReport, Reader, Tuple};
 
 use maps::Maps;
-use sockets::Sockets;
+use shares::{Shares, User};
+use sockets::{Connection, Sockets};
 
 use crate::Clock;
 
@@ -37,8 +39,8 @@ const UNKNOWN_EVERY: Duration = Duration::from_millis(5);
 const LOOK_SHARE: u32 = 40;
 /// How often the maps are. Our choice: a module is loaded seldom, and all maps of the machine are gone through.
 const MAPS_EVERY: Duration = Duration::from_secs(1);
-/// Flows that are served. Our choice: as many as the agent that steers flows has slots.
-const FLOWS_MAX: usize = 16_384;
+/// Connections that are looked at. Our choice: as many as a source has flows.
+const CONNECTIONS_MAX: usize = 65_536;
 /// A flow's round trip while it is not known. Our choice: its reports then count for 230 ms, which is in the middle of what they may.
 const ROUND_TRIP: Nanos = Nanos::from_millis(100);
 
@@ -60,12 +62,13 @@ pub struct Figures {
     pub old: u64,
     /// Records for which a map had no room.
     pub full: u64,
-    /// Flows beyond those that are served.
+    /// Flows beyond those that are served: 16 384, and three quarters of them of one user.
     pub unserved: u64,
 }
 
 struct Flow {
     cookie: u64,
+    user: User,
     srtt: Nanos,
     reader: Reader,
 }
@@ -77,6 +80,7 @@ pub struct Agent {
     sockets: Sockets,
     maps: Maps,
     flows: HashMap<Tuple, Flow>,
+    shares: Shares,
     heart: Heart,
     /// It is subscribed to all flows.
     all: bool,
@@ -120,6 +124,7 @@ impl Agent {
             sockets,
             maps: Maps::default(),
             flows: HashMap::new(),
+            shares: Shares::default(),
             heart: Heart::new(Role::Agent),
             all: false,
             looked: None,
@@ -174,9 +179,11 @@ impl Agent {
     }
 
     /// Serves a flow from now on, or counts that it does not.
-    fn serve(&mut self, tuple: Tuple, cookie: u64, srtt: Option<Nanos>) {
-        if self.flows.len() < FLOWS_MAX {
-            self.flows.insert(tuple, Flow { cookie, srtt: srtt.unwrap_or(ROUND_TRIP), reader: Reader::new() });
+    fn serve(&mut self, tuple: Tuple, cookie: u64, known: Option<&Connection>) {
+        let (user, srtt) = (known.map(|one| one.user), known.map(|one| one.srtt).filter(|srtt| *srtt > Nanos::ZERO));
+        if self.shares.take(user) {
+            let flow = Flow { cookie, user, srtt: srtt.unwrap_or(ROUND_TRIP), reader: Reader::new() };
+            self.flows.insert(tuple, flow);
         } else {
             self.figures.unserved += 1;
         }
@@ -208,9 +215,8 @@ impl Agent {
             self.mapped = Some(Instant::now());
         }
         let began = Instant::now();
-        let connections = self.sockets.all(FLOWS_MAX)?;
-        let known = connections.iter().map(|one| (one.cookie, one.srtt));
-        let known: HashMap<u64, Nanos> = known.filter(|(_, srtt)| *srtt > Nanos::ZERO).collect();
+        let connections = self.sockets.all(CONNECTIONS_MAX)?;
+        let known: HashMap<u64, &Connection> = connections.iter().map(|one| (one.cookie, one)).collect();
         let ours: Vec<(Tuple, u64)> = match self.maps.sent(now) {
             Some(sent) => sent.iter().map(|one| (one.tuple, one.cookie)).collect(),
             None => connections.iter().map(|one| (one.tuple, one.cookie)).collect(),
@@ -218,21 +224,34 @@ impl Agent {
         self.figures.unserved = 0;
         let before: HashSet<u32> = self.flows.keys().map(flow_number).collect();
         let there: HashMap<Tuple, u64> = ours.into_iter().collect();
-        let Self { flows, maps, .. } = self;
+        let Self { flows, shares, maps, .. } = self;
         flows.retain(|tuple, flow| {
             // Another connection may have the same ends.
             let stays = there.get(tuple) == Some(&flow.cookie);
             if !stays {
+                shares.give_back(flow.user);
                 maps.remove(flow.cookie);
             }
             stays
         });
         for (tuple, cookie) in there {
-            let srtt = known.get(&cookie).copied();
-            if let Some(flow) = self.flows.get_mut(&tuple) {
-                flow.srtt = srtt.unwrap_or(flow.srtt);
-            } else {
-                self.serve(tuple, cookie, srtt);
+            let known = known.get(&cookie).copied();
+            let Some(flow) = self.flows.get_mut(&tuple) else {
+                self.serve(tuple, cookie, known);
+                continue;
+            };
+            let Some(known) = known else { continue };
+            if known.srtt > Nanos::ZERO {
+                flow.srtt = known.srtt;
+            }
+            // One that was met by its report is of a user whom only this look knows.
+            if flow.user.is_none() {
+                self.shares.give_back(None);
+                flow.user = Some(known.user);
+                if !self.shares.take(flow.user) {
+                    self.flows.remove(&tuple);
+                    self.figures.unserved += 1;
+                }
             }
         }
         self.looked = Some(Instant::now());

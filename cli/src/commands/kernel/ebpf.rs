@@ -4,6 +4,7 @@ mod hold;
 mod list;
 mod restore;
 mod run;
+mod slots;
 mod watch;
 
 use std::process::ExitCode;
@@ -44,6 +45,16 @@ enum Named {
 enum Held {
     Module { _loaded: Loaded, _reports: Option<Running> },
     Agent { agent: Agent, _reports: Option<Running> },
+}
+
+impl Held {
+    /// The agent, where it is one.
+    const fn agent(&self) -> Option<&Agent> {
+        match self {
+            Self::Module { .. } => None,
+            Self::Agent { agent, .. } => Some(agent),
+        }
+    }
 }
 
 impl Named {

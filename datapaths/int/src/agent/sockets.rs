@@ -1,4 +1,4 @@
-//! The TCP connections over IPv6 of this network namespace: their ends, their cookies, their round trips.
+//! The TCP connections over IPv6 of this network namespace: their ends, their cookies, their round trips, their users.
 //!
 //! Source: sock_diag(7); Linux `include/uapi/linux/{netlink,inet_diag,tcp}.h`.
 
@@ -42,6 +42,7 @@ pub(super) struct Connection {
     pub(super) cookie: u64,
     /// Zero before the first sample.
     pub(super) srtt: Nanos,
+    pub(super) user: u32,
 }
 
 /// Asks the kernel.
@@ -110,7 +111,9 @@ fn read(message: &[u8]) -> Option<Connection> {
         return None;
     }
     let micros = attribute(message, INFO).and_then(|info| word(info, RTT_AT)).unwrap_or(0);
-    Some(Connection { tuple, cookie, srtt: Nanos::from_micros(u64::from(micros)) })
+    // `idiag_uid`.
+    let user = word(message, 64)?;
+    Some(Connection { tuple, cookie, srtt: Nanos::from_micros(u64::from(micros)), user })
 }
 
 /// The attribute of that kind behind a `struct inet_diag_msg`.
@@ -154,6 +157,7 @@ mod tests {
         assert_eq!((sender.tuple.src, sender.tuple.dst), (Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST));
         assert!(sender.cookie != receiver.cookie && sender.cookie > 0 && sender.srtt > Nanos::ZERO);
         assert_eq!(sender.cookie, rustix::net::sockopt::socket_cookie(&client).unwrap());
+        assert_eq!(sender.user, std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()));
         assert_eq!(sockets.all(1).unwrap().len(), 1);
     }
 

@@ -13,6 +13,8 @@ use super::super::AgentArgs;
 use super::metrics;
 use super::nodes::{EVERY, counters, show};
 use crate::commands::ending::Ends;
+use crate::commands::seldom::Seldom;
+use crate::complaint;
 
 /// How long a step may wait. Our choice: the signs of life are on time.
 const STEP: Duration = Duration::from_millis(100);
@@ -29,7 +31,7 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
     if let Some(address) = agent.bus().address().filter(|_| !args.json) {
         crate::print(&format!("reports of this machine's flows are taken from {address} until this command ends\n"))?;
     }
-    let mut shown = Instant::now();
+    let (mut shown, mut unserved) = (Instant::now(), Seldom::default());
     while !ending.has_come() {
         if let Some(report) = agent.step(STEP)?
             && metrics.is_some()
@@ -38,6 +40,12 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
             let subject = Subject { domain: agent.bus().options().domain.clone(), kind };
             let message = Message { subject, publisher: "any".to_owned(), number: 0, body: Body::Flow(report) };
             board.lock().unwrap_or_else(PoisonError::into_inner).take(&message, Instant::now());
+        }
+        let Figures { flows, unserved: more, .. } = agent.figures();
+        if more > 0 && unserved.is_due() {
+            complaint::print(&format!(
+                "{more} flows have no telemetry: {flows} do, which is all that can, or one user has three quarters of these"
+            ));
         }
         if args.json && shown.elapsed() >= EVERY {
             shown = Instant::now();

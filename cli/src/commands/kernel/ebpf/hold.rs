@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::super::{LoadArgs, UnloadArgs};
 use super::restore::Default;
+use super::slots::LeftToCubic;
 use super::{Held, Named};
 use crate::commands::ending::Ends;
-use crate::complaint;
 
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     let named = Named::parse(&args.of.name)?;
@@ -39,28 +39,20 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     hold(ends, &held)
 }
 
-/// Between two looks whether flows are left to CUBIC, and between two lines about it (our choices: the second as the bus has it).
+/// Between two looks whether flows are left to CUBIC (our choice).
 const LOOK: Duration = Duration::from_millis(100);
-const SAY: Duration = Duration::from_secs(10);
 
-/// Until it is to end; a line says when flows are left to CUBIC because all slots of an agent, or of a user, are taken.
+/// Until it is to end.
 fn hold(ends: Ends, held: &Held) -> anyhow::Result<ExitCode> {
-    let Held::Agent { agent, .. } = held else {
+    let Some(agent) = held.agent() else {
         ends.wait()?;
         return Ok(ExitCode::SUCCESS);
     };
     let ending = ends.watched()?;
-    let (mut left, mut said) = (agent.figures().no_slot, None::<Instant>);
+    let mut left = LeftToCubic::new(agent);
     while !ending.has_come() {
         thread::sleep(LOOK);
-        let now = agent.figures().no_slot;
-        if now > left && said.is_none_or(|said| said.elapsed() >= SAY) {
-            let flows = now - left;
-            complaint::print(&format!(
-                "{flows} flows are CUBIC: all slots are taken, or three quarters of them by one user"
-            ));
-            (left, said) = (now, Some(Instant::now()));
-        }
+        left.say(agent);
     }
     Ok(ExitCode::SUCCESS)
 }

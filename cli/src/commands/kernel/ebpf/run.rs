@@ -16,6 +16,7 @@ use paceline_kernel::{Cgroup, Selection};
 use serde_json::json;
 
 use super::super::RunArgs;
+use super::slots::LeftToCubic;
 use super::{Held, Named};
 use crate::commands::live::counted;
 use crate::commands::save;
@@ -40,7 +41,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let cgroup = Cgroup::create()?;
     let selection = Selection::start(cgroup.open()?.as_fd(), module.name)?;
     let child = cgroup.enter(|| command.spawn())?.with_context(|| shown(&args.command))?;
-    let status = attend(child, &signals)?;
+    let status = attend(child, &signals, &held)?;
     let others = cgroup.processes().len();
     if others > 0 {
         let still = if others == 1 {
@@ -55,7 +56,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let sockets = counted(refused.try_into().unwrap_or(usize::MAX), "socket");
         complaint::print(&format!("{sockets} kept another congestion control than {}: it was not loaded", module.name));
     }
-    let agent_ended = matches!(&held, Held::Agent { agent, .. } if !agent.is_running());
+    let agent_ended = held.agent().is_some_and(|agent| !agent.is_running());
     if agent_ended {
         complaint::print("the agent ended before the command; its connections were CUBIC's from then on");
     }
@@ -84,9 +85,13 @@ fn shown(command: &[OsString]) -> String {
 
 /// Waits for the end of the command and answers its exit status, as a shell has it; passes signals on. Those of the terminal
 /// reach the command anyway.
-fn attend(mut child: Child, signals: &Signals) -> anyhow::Result<u8> {
+fn attend(mut child: Child, signals: &Signals, held: &Held) -> anyhow::Result<u8> {
     let command = Pid::from_raw(child.id().cast_signed());
+    let mut left = held.agent().map(LeftToCubic::new);
     loop {
+        if let (Some(left), Some(agent)) = (&mut left, held.agent()) {
+            left.say(agent);
+        }
         if let Some(status) = child.try_wait().context("cannot wait for the command")? {
             let shell = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
             return Ok(u8::try_from(shell).unwrap_or(u8::MAX));
