@@ -347,8 +347,11 @@ impl Controller for Copa {
             }
             return;
         }
-        // One packet: where windows are that small, losses are found by time-outs alone.
-        self.count(timeout.now, 0, 1);
+        // One packet: where windows are that small, losses are found by time-outs alone. Of several in a row the first: a path that is
+        // dark says nothing of how much it holds.
+        if timeout.count == 1 {
+            self.count(timeout.now, 0, 1);
+        }
         let cwnd = self.drain.take().map_or(self.cwnd, |drain| drain.cwnd);
         if timeout.count == 1 {
             self.before = Some(cwnd);

@@ -29,7 +29,8 @@ impl Flow {
         let urgent = self.urgent;
         let mut quota = self.window().saturating_sub(self.board.in_flight) / BYTES;
         if quota == 0 {
-            if !urgent {
+            // A window below a unit is kept by its pace.
+            if !urgent && self.board.in_flight > 0 {
                 self.board.end_burst(true);
                 return None;
             }

@@ -242,7 +242,9 @@ final class Copa extends Controller {
             return;
         }
         // One packet: where windows are that small, losses are found by time-outs alone.
-        count(timeout.now, 0, 1);
+        if (timeout.count == 1) {
+            count(timeout.now, 0, 1);
+        }
         double window = drain.active ? drain.cwnd : cwnd;
         drain.active = false;
         if (timeout.count == 1) {
