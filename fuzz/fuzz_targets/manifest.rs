@@ -16,7 +16,8 @@ const UNIX: u64 = 1000;
 /// The record of a source, by four bytes, and its version where it is genuine and good.
 fn record(what: [u8; 4]) -> ([u8; UNIT], Option<u64>) {
     let [version, expires, kind, place] = what;
-    let key = Ed25519KeyPair::from_seed_unchecked(&[if kind == 0 { 2 } else { 1 }; 32]).expect("any 32 bytes are a seed");
+    let key =
+        Ed25519KeyPair::from_seed_unchecked(&[if kind == 0 { 2 } else { 1 }; 32]).expect("any 32 bytes are a seed");
     let target = Name::new(Kind::Object, [version; 32]);
     let expires = UNIX - 4 + u64::from(expires % 8);
     let record = Record::sign(&key, "news", version.into(), expires, target).expect("a good label");

@@ -1,8 +1,7 @@
 //! What `hops` takes of a link beside flows of all kinds: sparse ones, acknowledgements, CUBIC, more than are counted; on a path that
 //! becomes longer, and on radios. Where nothing else is said 20 Mbit/s, 20 ms and 60 packets, seed 1, and Mbit/s on the wire.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::fs::read;
 use std::sync::Arc;
 
 use crate::common::{bulk, jain};
@@ -154,7 +153,7 @@ fn over(radio: &Direction, delay: u64, flow: Flow, seed: u64, seconds: u64) -> O
         if radio.wifi.is_some() { radio.clone() } else { Direction { delay: radio.delay, ..Direction::default() } };
     let load = |name: &str| -> Result<Arc<Trace>, String> {
         let path = format!("{}/../../scenarios/traces/{name}", env!("CARGO_MANIFEST_DIR"));
-        Trace::read(name, BufReader::new(File::open(path).unwrap())).map(Arc::new).map_err(|error| error.to_string())
+        Trace::read(name, &read(path).unwrap()[..]).map(Arc::new).map_err(|error| error.to_string())
     };
     let build = |directions: [&Direction; 2], seed: u64| -> [Path<Body>; 2] {
         build_link(directions, [seed, seed + 1], Nanos::from_millis(50), &load).unwrap()

@@ -201,6 +201,6 @@ def replay(log: Path, controller: Optional[str] = None) -> Replayed:
     """Feeds the events of a log, as ``run(..., events="DIR")`` writes it, to its controller once more, and compares all answers: a
     controller that is deterministic, and unchanged, gives the same. ``controller`` feeds them to another one.
 
-    Raises OSError and ValueError where the log or the controller is none, and RuntimeError where the controller raises.
+    Raises OSError and ValueError where the log or the controller cannot be read, and RuntimeError where the controller raises.
     """
     return Replayed(**_paceline.replay(os.fspath(log), controller))
