@@ -1,7 +1,7 @@
 //! Messages of named content from a stranger, on either side: they are refused, or they are read again as they were after being
 //! written. And a router among strangers: each piece is a byte of who sends it and how, a byte of length, and a datagram. Who has not proved its
 //! address gets three times what it sent at most, and no more than it sent where there are no units among it; what others ask for takes
-//! nobody's place; tables keep their size.
+//! no other's place; tables keep their size.
 #![no_main]
 
 use std::net::SocketAddr;

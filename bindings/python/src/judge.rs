@@ -26,7 +26,7 @@ fn contestant(text: &str) -> PyResult<Contestant> {
     said::contestant(text).map_err(|problem| PyValueError::new_err(problem.to_string()))
 }
 
-/// What no one has to answer for here.
+/// A problem that the caller did not make.
 fn broken(problem: impl ToString) -> PyErr {
     PyRuntimeError::new_err(problem.to_string())
 }

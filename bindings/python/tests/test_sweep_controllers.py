@@ -67,7 +67,7 @@ def test_a_controller_that_goes_wrong_is_a_failure(how: str, tmp_path: pathlib.P
 
     gym.register_policy("untrained", policy)
     gym.register_policy("undecided", lambda seen: math.nan)
-    # A rival that goes wrong spoils the run of whoever it runs beside.
+    # A rival that goes wrong spoils the run of the one it runs beside.
     beside = {**GRID["scenario"], "flows": [{"contestant": "each"}, {"contestant": "raises@udp"}]}
     contestants = [*GRID["contestants"], "untrained@udp", "undecided@udp"]
     with executors(how) as executor:

@@ -27,7 +27,7 @@
 //! - The paper is silent on time-outs and idle times: see `Copa::on_timeout`, `STALE` below.
 //! - From 5 % of loss on the window has a [ceiling](crate::ceiling), whatever the mode and the delay, and may be less than a
 //!   packet: behind a buffer too small for delay to show, or among more flows than the buffer has room for, nothing else limits
-//!   it. The paper bears any loss; the release cuts at 30 % ([`LossGuard`]).
+//!   it. The paper bears any loss; the release cuts at 30 %.
 //!
 //! Like flows may take each other for competitors when they began in a queue and know too large a smallest RTT, of
 //! which the paper says nothing. Against that, where `mode=auto` (`mode::SETTLING`, `UNDOUBTED`, `AFTER_DRAIN`):

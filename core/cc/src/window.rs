@@ -78,7 +78,7 @@ pub trait StartUp: Send {
         0
     }
 
-    /// Every acknowledgement, whoever is in charge, before anything else.
+    /// Every acknowledgement, whether start-up or policy is in charge, before anything else.
     fn observe(&mut self, _ack: &Ack<'_>) {}
 
     /// Something was delivered: grow `cwnd`, or end the start-up by setting `ssthresh` to at most `cwnd`.
@@ -91,7 +91,7 @@ pub trait StartUp: Send {
     /// The congestion that ended the start-up was spurious; the window has been restored, and the start-up is in charge.
     fn on_spurious(&mut self) {}
 
-    /// The flow sends again after a silence, whoever is in charge. True leaves out the usual answer to it: the start-up has
+    /// The flow sends again after a silence, whether start-up or policy is in charge. True leaves out the usual answer to it: the start-up has
     /// set `window`.
     fn on_restart(&mut self, _restart: &Restart, _window: &mut Window) -> bool {
         false
@@ -108,7 +108,7 @@ pub trait StartUp: Send {
         false
     }
 
-    /// The hops of the path reported, whoever is in charge.
+    /// The hops of the path reported, whether start-up or policy is in charge.
     fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
 
     /// The slow-start threshold at the start of the flow in packets, where the start-up sets one.
@@ -125,7 +125,7 @@ pub trait StartUp: Send {
     /// Full packets have `mss` payload bytes from now on.
     fn on_mss(&mut self, mss: u32);
 
-    /// The gaps of a start-up that paces (a chirp), whoever is in charge; nothing leaves them to the policy.
+    /// The gaps of a start-up that paces (a chirp), whether start-up or policy is in charge; nothing leaves them to the policy.
     fn pacing(&self) -> Option<Pacing> {
         None
     }

@@ -49,7 +49,7 @@ fn verus_above_an_open_window_halves_as_it_does_natively() {
 }
 
 /// An application that writes for so long each two seconds, over 50 Mbit/s and 40 ms: TCP's window starts at 10 packets each time
-/// (RFC 5681 section 4.1), and whoever decides above it must not keep it there.
+/// (RFC 5681 section 4.1), and a controller above it must not keep it there.
 #[test]
 fn short_bursts_above_tcp_are_as_fast_as_those_of_the_tcp_below() {
     for (on, off) in [(120, 1880), (200, 1800), (300, 1700)] {

@@ -136,7 +136,7 @@ impl Link {
         let waits = |bytes: u64| bytes as f64 / HOP_PACKET_BYTES as f64;
         let limit = hop.limit_packets.unwrap_or(self.roomiest);
         let queue = hop.queue_bytes.map(waits).or(hop.room_packets.map(|room| f64::from(limit.saturating_sub(room))));
-        // Nobody's share is known of more flows than are counted.
+        // The share is not known where flows are more than are counted.
         let flows = hop.flows.filter(|flows| *flows < COUNT_ENDS);
         let (Some(queue), Some(arrival), Some(flows)) = (queue, hop.arrival, flows) else { return false };
         let first = self.id != hop.id || self.at == Time::ZERO;

@@ -19,7 +19,7 @@ pub(super) struct Rival {
 }
 
 impl Rival {
-    /// The window; none where nobody fills the queue.
+    /// The window, where others fill the queue.
     pub(super) fn window(&self) -> Option<f64> {
         self.now.map(|window| window.cwnd)
     }
