@@ -187,10 +187,10 @@ fn equation_one_waits_for_room() {
     let test = "equation_one_waits_for_room";
     for name in ["pl_cubic_eq1", "pl_cubic_eq2", "pl_cubic_eq3"] {
         let Some(_held) = load(test, name) else { return };
-        // A fifth of 60 is no room: the window stays the initial one, of which the path could take nine.
+        // A fifth of 60 leaves no room: the initial window, of which the path could take nine, gives way by 5 % in three round trips.
         let (full, span) = (Record { avail_pkts: Some(12), ..medium() }, Duration::from_secs(3));
         let waiting = told(name, &PATH, full, span, span);
-        assert!(window(&waiting) == 10, "{name}: {}", window(&waiting));
+        assert!(window(&waiting) == 8, "{name}: {}", window(&waiting));
         let room = told(name, &PATH, Record { avail_pkts: Some(60), ..full }, span, span);
         // 12 are a fifth of the room; how far it goes beyond depends on how soon HyStart ends slow start.
         assert!(window(&room) > 15, "{name}: {}", window(&room));

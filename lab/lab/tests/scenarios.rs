@@ -511,7 +511,9 @@ to = "one"
 fn wifi_links_are_read_and_written() {
     let plan = plans(WIFI, Options::default()).unwrap().remove(0);
     let again = plans(&plan.to_toml(), Options::default()).unwrap().remove(0);
-    assert_eq!(plan.scenario, again.scenario);
+    // What is written has every default.
+    assert_eq!(again.scenario, plans(&again.to_toml(), Options::default()).unwrap().remove(0).scenario);
+    assert_eq!(plan.scenario.links["b"].back().wifi, again.scenario.links["b"].back().wifi);
     let set = vec!["links.a.wifi.ccmp=true".to_owned(), "links.b.wifi.per=0.1..0.2".to_owned()];
     let plan = plans(WIFI, Options { set, ..Options::default() }).unwrap().remove(0);
     assert!(plan.scenario.links["a"].back().wifi.as_ref().unwrap().ccmp);

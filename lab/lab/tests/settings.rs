@@ -79,7 +79,7 @@ fn a_rate_may_wander() {
     let source = Source::from_text("s.toml", SMALL, Options { set, ..Options::default() });
     let race = race(&source, &Settings::default()).unwrap();
     let again = Source::from_text("s.toml", &race.effective, Options::default()).plans().unwrap();
-    assert_eq!(source.plans().unwrap()[0].scenario.down, again[0].scenario.down);
+    assert_eq!(source.plans().unwrap()[0].scenario.down.schedule, again[0].scenario.down.schedule);
     let used: Vec<f64> = race.runs.iter().map(|run| run.record.utilization.unwrap()).collect();
     assert!(used.iter().all(|used| *used > 0.5 && *used <= 1.0), "{used:?}");
     assert!(race.runs[0].record.drawn.contains_key("down.schedule.markov.rates[1]"));

@@ -131,10 +131,11 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument(
         "mdi train",
         "counts",
-        written(Files, "mdi train --cc reno lte.down --seconds 2 --out model --counts OUT"),
+        written(Files, "mdi train --cc reno lte.down --seconds 2 --unseen 0 --out model --counts OUT"),
     ),
-    argument("mdi train", "out", written(Files, "mdi train --cc reno lte.down --seconds 2 --out OUT")),
+    argument("mdi train", "out", written(Files, "mdi train --cc reno lte.down --seconds 2 --unseen 0 --out OUT")),
     argument("mdi train", "traces", Input),
+    argument("mdi train", "unseen-trace", Input),
     argument("plot", "files", Input),
     argument("plot", "json", written(Files, "plot series.csv --json OUT")),
     argument("plot", "out", written(Files, "plot series.csv --out OUT")),
