@@ -115,7 +115,7 @@ def test_one_error_and_the_other_runs_go_on(short: paceline.Scenario, name: str,
     assert failed.message.startswith(f"{name}@udp, run 2: controller '{name}': {says}") and "\n" not in failed.message
 
 
-@pytest.mark.parametrize("via", ["udp", "tcp", "alcc/open", "icn"])
+@pytest.mark.parametrize("via", ["udp", "tcp", "alcc/open"])
 def test_a_window_in_the_wrong_unit_is_named(short: paceline.Scenario, via: str) -> None:
     name = f"test-unit-{via.replace('/', '-')}"
     records = wrong(name, "self.window = 2.0 * 1.5e6 * ack.srtt", short, via)  # bytes per second times nanoseconds

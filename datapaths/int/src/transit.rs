@@ -19,8 +19,8 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/transit.bpf.o"))
 const RADIO: &str = "pl_int_radio";
 /// What arrives and is dropped: `struct meter` of src/bpf/transit.bpf.c, and where it has the drops in packets and that they are known.
 const METERS: &str = "meters";
-const LOST: usize = 44;
-const BEGUN: usize = 48;
+const LOST: usize = 52;
+const BEGUN: usize = 56;
 /// Node numbers are of 24 bits.
 const NODES: u32 = 1 << 24;
 

@@ -61,6 +61,7 @@ struct meter {
 	__u32 lost;
 	__u32 begun;
 };
+_Static_assert(__builtin_offsetof(struct meter, lost) == 52 && __builtin_offsetof(struct meter, begun) == 56, "as src/transit.rs has them");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
