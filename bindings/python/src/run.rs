@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_cc::observe::Observer;
+use paceline_cc::observe::{Observer, both};
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::{Distribution, Excess, Flow, Hooks, Outcome, SharedTap, Subject, Tap, Via, endpoints};
 use paceline_lab::contestant::Contestant;
@@ -335,10 +335,7 @@ impl Tap for Taps {
     fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
         let rows = self.events.as_mut().and_then(|events| events.observer(of));
         let logs = self.logs.tap().and_then(|logs| logs.observer(of));
-        match (rows, logs) {
-            (Some(rows), Some(logs)) => Some(Box::new(vec![rows, logs])),
-            (one, other) => one.or(other),
-        }
+        both(rows, logs)
     }
 }
 

@@ -138,6 +138,14 @@ impl Observer for Vec<Box<dyn Observer>> {
     }
 }
 
+/// One observer of both, where there are two.
+pub fn both(one: Option<Box<dyn Observer>>, other: Option<Box<dyn Observer>>) -> Option<Box<dyn Observer>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(Box::new(vec![one, other])),
+        (one, other) => one.or(other),
+    }
+}
+
 /// A controller that is observed.
 pub struct Observed {
     controller: Box<dyn Controller>,

@@ -145,7 +145,7 @@ fn plain_cubic_keeps_its_share_beside_them() {
 }
 
 /// Four flows, 20 s. Without drop counters the receiver's host names no losses while the queue is near its end, so that flows of
-/// `cubic-l1g` then reduce at any loss, whoever has more, and keep what they had: an index of 0.55 at least.
+/// `cubic-l1g` then reduce at any loss, also those that have less, and keep what they had: an index of 0.55 at least.
 #[test]
 fn four_flows_share() {
     for loss in LOSSES {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use paceline_cc::observe::Observer;
+use paceline_cc::observe::{Observer, both};
 use paceline_experiment::{Subject, Tap};
 
 use crate::events::EventLogs;
@@ -48,9 +48,6 @@ impl Tap for RunLogs {
     fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
         let qlog = self.qlog.as_mut().and_then(|qlog| qlog.observer(of));
         let events = self.events.as_mut().and_then(|events| events.observer(of));
-        match (qlog, events) {
-            (Some(qlog), Some(events)) => Some(Box::new(vec![qlog, events])),
-            (one, other) => one.or(other),
-        }
+        both(qlog, events)
     }
 }

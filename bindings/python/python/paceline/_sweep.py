@@ -172,7 +172,7 @@ def sweep(
         kept.retry()
     own = None
     if executor is None:
-        # Not by fork: the threads of whoever calls do not come along.
+        # Not by fork: the caller's threads do not come along.
         context = multiprocessing.get_context("spawn")
         executor = own = concurrent.futures.ProcessPoolExecutor(workers, context, _end_with_the_sweep)
     _hold(Held(compiled, key, None))

@@ -195,9 +195,9 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         });
         crate::print(&format!("{object}\n"))?;
     } else if !paceline_files::is_standard(&args.out) {
+        let what = if near.is_ok() { args.out.display().to_string() } else { format!("a model of {original}") };
         crate::print(&format!(
-            "{}: {} states, {} of {} blocks seen; {lost}\n",
-            args.out.display(),
+            "{what}: {} states, {} of {} blocks seen; {lost}\n",
             grid.states(),
             model.filled(),
             model.blocks()

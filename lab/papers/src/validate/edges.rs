@@ -1,5 +1,5 @@
 //! Every controller over every datapath where paths are at their worst: they reorder, double, go dark, are crowded, very short or
-//! very long. Nobody has to win there; nobody may flood or starve where plain Reno does not.
+//! very long. None has to win there; all have to get through where plain Reno does, without a flood.
 
 use std::sync::{Arc, OnceLock};
 
@@ -71,7 +71,7 @@ struct Figures {
     loss: f64,
 }
 
-/// What Reno did over each: it is run once, whoever asks first.
+/// What Reno did over each: it is run once for all.
 type Yardstick = Arc<OnceLock<Result<Vec<Figures>, PathError>>>;
 
 pub(super) fn groups() -> Result<Vec<Group>, ClaimError> {
@@ -141,16 +141,15 @@ fn is_fair(own: &Figures, reno: &Figures) -> bool {
 fn known(controller: &Spec) -> &'static str {
     match controller.entry().name {
         "bbr" => {
-            "version 1 answers no loss, and many flows keep more in flight than one BDP of buffer holds (Hock, Bless and \
-             Zitterbart, ICNP 2017, section V); after a long outage it waits for its timer as Linux's does"
+            "version 1 answers no loss, and its flows keep two BDP in flight (Linux tcp_bbr.c, bbr_cwnd_gain); after a long outage it waits \
+             for its timer as Linux's does"
         }
-        "verus" | "mdi" => {
-            "it bears delays of six times the smallest (R; Zaki et al., SIGCOMM 2015, section 4), more than one BDP of buffer \
-             shows, so that losses alone stop it"
+        "verus" => {
+            "it bears delays of R = 6 times the smallest (Zaki et al., SIGCOMM 2015), more than one BDP of buffer shows, so that \
+             losses alone stop it"
         }
-        "sprout-ewma" => {
-            "no caution in the forecast: it aims at the mean rate (Winstein et al., NSDI 2013, section 5.3)"
-        }
+        "mdi" => "a model of Verus with R = 6, which bears the same delays, and moves once in an epoch",
+        "sprout-ewma" => "no caution in the forecast: it aims at the mean rate (Winstein et al., NSDI 2013)",
         _ => "",
     }
 }
