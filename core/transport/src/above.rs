@@ -370,6 +370,13 @@ impl Above {
         self.driver.refresh();
     }
 
+    /// TCP has undone its last reduction: what it took for lost was only late.
+    pub fn spurious(&mut self, now: Time) {
+        let now = self.advance(now);
+        self.driver.spurious(now);
+        self.driver.refresh();
+    }
+
     /// A blob from the controller's receiver half arrived.
     ///
     /// # Errors

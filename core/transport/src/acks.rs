@@ -108,7 +108,7 @@ impl FlowSender {
         // Undo.
         let needless = self.take_duplicate(ack);
         let late = Late { original, datagrams: late_now, repair: needless };
-        self.find_mistake(now, ack, advanced, &late);
+        let undone = self.find_mistake(now, ack, advanced, &late);
 
         // End of a phase.
         // CWR holds until something sent after its start has been delivered (Linux `tcp_fastretrans_alert`), or until a
@@ -172,7 +172,7 @@ impl FlowSender {
             self.arm_probe(now);
         }
         self.driver.refresh();
-        Digest { rtt: delivery.rtt, lost }
+        Digest { rtt: delivery.rtt, lost, undone }
     }
 
     /// Nothing but the next packets arrived, and nothing is to be repaired, reduced or undone.
@@ -216,7 +216,7 @@ impl FlowSender {
             self.arm_probe(now);
         }
         self.driver.refresh();
-        Digest { rtt: delivery.rtt, lost: 0 }
+        Digest { rtt: delivery.rtt, ..Digest::default() }
     }
 
     /// Marks what the SACK blocks cover, from below, so that the order within one acknowledgement is not taken for
@@ -267,9 +267,9 @@ impl FlowSender {
 
     /// Undoes the last reduction when it answered a spurious loss. An original that fills a hole says so for its
     /// own packet alone: while repairs of others are out, and may be needed, it is not believed (Linux
-    /// `tcp_try_undo_partial`; which marks no more losses at that acknowledgement either, where we go on looking).
-    fn find_mistake(&mut self, now: Time, ack: &AckSegment, advanced: bool, late: &Late) {
-        let Some(undo) = &mut self.undo else { return };
+    /// `tcp_try_undo_partial`; which marks no more losses at that acknowledgement either, where we go on looking). Says whether it did.
+    fn find_mistake(&mut self, now: Time, ack: &AckSegment, advanced: bool, late: &Late) -> bool {
+        let Some(undo) = &mut self.undo else { return false };
         let mistaken = match self.delivery {
             Delivery::Reliable => {
                 // Also when no repair has left yet.
@@ -283,7 +283,7 @@ impl FlowSender {
             Delivery::Unreliable => (0..late.datagrams).any(|_| undo.on_needless()),
         };
         if !mistaken || undo.done {
-            return;
+            return false;
         }
         undo.done = true;
         if self.delivery == Delivery::Reliable && matches!(self.phase, Phase::Recovery | Phase::Loss) {
@@ -292,6 +292,7 @@ impl FlowSender {
         self.phase = Phase::Open;
         self.prr = None;
         self.driver.spurious(now);
+        true
     }
 
     /// RFC 8985 section 7.4: an acknowledgement beyond the probe without a duplicate says that the probe repaired a
@@ -375,10 +376,11 @@ impl FlowSender {
         }
     }
 
-    /// Lost datagrams are kept for a while, so that late ones are known as such.
+    /// Lost datagrams are kept for a while, so that late ones are known as such: for two time-outs of the present length (our
+    /// choice: as long as time-outs that double have gone on, so that what the first of them took for lost is known still).
     pub(crate) fn settle(&mut self, now: Time) {
         if self.delivery == Delivery::Unreliable {
-            let keep = self.driver.rtt.rto(&self.driver.config);
+            let keep = self.rto().mul_div(2, 1);
             self.una = self.board.settle(now - keep).unwrap_or(self.next);
         }
     }

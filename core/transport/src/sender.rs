@@ -57,6 +57,8 @@ pub(crate) struct Digest {
     pub(crate) rtt: Option<Nanos>,
     /// Packets found lost.
     pub(crate) lost: u32,
+    /// The last reduction was undone: it answered a spurious loss.
+    pub(crate) undone: bool,
 }
 
 /// What the timers found.

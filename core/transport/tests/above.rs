@@ -60,6 +60,18 @@ fn the_upper_controller_hears_of_a_loss_once_and_answers_it() {
 }
 
 #[test]
+fn the_upper_controller_hears_of_a_time_out_that_was_a_mistake() {
+    // Before the first answer TCP waits for a second.
+    let path = Path { delay: Nanos::from_millis(1000), ..Path::default() };
+    let mut world = above_on(path, "reno", "reno");
+    world.sender.write(u64::MAX);
+    world.run(Time::from_millis(10_000), false);
+    let stats = world.sender.stats();
+    assert!(stats.timeouts > 0 && stats.spurious > 0, "{stats:?}");
+    assert!(world.sender.window() >= 100 * MSS, "slow start goes on: {}", world.sender.window() / MSS);
+}
+
+#[test]
 fn what_arrives_behind_a_loss_makes_room() {
     let sent = |lost: usize| {
         let mut world = above_on(Path::default(), "fixed:window=20", "fixed:window=1000");

@@ -71,6 +71,20 @@ fn late_datagrams_teach_to_wait() {
     }
 }
 
+/// The first time-out comes before the first acknowledgement, and so may others.
+#[test]
+fn a_round_trip_longer_than_the_first_time_out_is_no_loss() {
+    for delay in [1050, 1500, 2500] {
+        let mut world = datagrams_on(Path { delay: Nanos::from_millis(delay), ..Path::default() }, "reno");
+        world.sender.write(u64::MAX);
+        world.run(Time::from_millis(2 * delay * 5), false);
+        let stats = world.sender.stats();
+        assert!(stats.timeouts > 0 && stats.spurious == stats.packets_lost, "{delay} ms each way: {stats:?}");
+        // Slow start goes on: 10, 20, 40, 80 packets.
+        assert!(world.sender.window() >= 100 * MSS, "{delay} ms each way: {}", world.sender.window() / MSS);
+    }
+}
+
 #[test]
 fn lost_acknowledgements_cost_nothing() {
     let mut world = datagrams_on(Path { ack_loss: 0.5, seed: 3, ..Path::default() }, "fixed:window=50");

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::driver::Arrived;
 use crate::endpoint::{Sender, SenderStats, Steering};
 use crate::segment::{AckSegment, Segment};
-use crate::sender::{Delivery, Fired, FlowSender};
+use crate::sender::{Delivery, Digest, Fired, FlowSender};
 
 /// A sender in which `upper` decides what TCP, driven by `lower`, is given to send. The receiver is that of streams.
 pub fn sender(config: &Config, upper: Box<dyn Controller>, lower: Box<dyn Controller>) -> Box<dyn Sender> {
@@ -115,12 +115,15 @@ impl Sender for AboveTcp {
         }
         let connected = self.tcp.is_connected();
         let repaired = self.tcp.board.held() > 0;
-        let lost = self.tcp.take_ack(now, ack).lost;
+        let Digest { lost, undone, .. } = self.tcp.take_ack(now, ack);
         if !connected
             && self.tcp.is_connected()
             && let Some(rtt) = self.tcp.driver.rtt.smoothed
         {
             self.above.connected(now, rtt);
+        }
+        if undone {
+            self.above.spurious(now);
         }
         self.above.lost(now, lost);
         // Chunks that waited for an earlier one were reported by an acknowledgement before: their times are not known here.
