@@ -133,6 +133,10 @@ fn why(native: &Native) -> &'static str {
         "sprout:idle=exact@udp" => {
             "one run each: how long the published rule takes its own silence for a slow link is chance"
         }
+        "verus@alcc/cubic" => {
+            "one native run, of the artifact; over twenty starts within 0.2 s ours has 374 to 511 ms, 402 in the median; not \
+             explained further"
+        }
         "sprout:idle=exact@alcc/bbr" => {
             "one native run of a program that is not Sprout's release but its port to TCP, with other framing; not \
              explained further"
