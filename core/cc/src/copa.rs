@@ -24,7 +24,7 @@
 //!   RTT to end and overshoots.
 //! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).
 //! - The window does not rise while the application limits the flow; it may fall.
-//! - The paper is silent on time-outs and idle times: see `Copa::on_timeout`, `STALE` below.
+//! - The paper is silent on time-outs, idle times and outages: see `Copa::on_timeout`, `STALE` below, `outage`.
 //! - From 5 % of loss on the window has a [ceiling](crate::ceiling), whatever the mode and the delay, and may be less than a
 //!   packet: behind a buffer too small for delay to show, or among more flows than the buffer has room for, nothing else limits
 //!   it. The paper bears any loss; the release cuts at 30 %.
@@ -61,11 +61,13 @@ use crate::units::{Nanos, Rate, Time};
 use self::delays::Delays;
 use self::drain::Drain;
 use self::mode::{Aggressiveness, Modes};
+use self::outage::Outage;
 use self::velocity::{Move, Velocity};
 
 mod delays;
 mod drain;
 mod mode;
+mod outage;
 #[cfg(test)]
 mod tests;
 mod velocity;
@@ -154,6 +156,7 @@ pub struct Copa {
     guard: LossGuard,
     acked: u64,
     last_ack: Option<Time>,
+    outage: Outage,
     /// The window before the last time-out or heavy loss, for undo.
     before: Option<f64>,
 }
@@ -174,6 +177,7 @@ impl Copa {
             guard: LossGuard::default(),
             acked: 0,
             last_ack: None,
+            outage: Outage::default(),
             before: None,
         }
     }
@@ -240,13 +244,12 @@ impl Copa {
         self.drain.is_some()
     }
 
-    /// Finds the path again from at most the initial window; the mode stays.
+    /// Finds the path again from at most the initial window; mode and ceiling stay.
     fn restart(&mut self) {
         self.cwnd = self.cwnd.min(INITIAL_CWND);
         self.stage = Stage::SlowStart;
         self.velocity = Velocity::new(self.config.rules);
         self.drain = None;
-        self.ceiling = Ceiling::default();
         self.delays.clear();
     }
 
@@ -301,7 +304,8 @@ impl Copa {
 
 impl Controller for Copa {
     /// The tag is the window, against which the direction is judged when the packet is acknowledged.
-    fn on_sent(&mut self, _sent: &Sent) -> Stamp {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        self.outage.on_sent(sent);
         Stamp { tag: self.cwnd.to_bits(), note: 0 }
     }
 
@@ -310,6 +314,14 @@ impl Controller for Copa {
             self.reinitialise();
         }
         self.last_ack = Some(ack.now);
+        if self.config.rules == Rules::Paper {
+            if self.outage.ends(ack.now, self.delays.known().then(|| self.delays.min())) {
+                self.restart();
+            }
+            if self.outage.delayed(ack.packets) {
+                return;
+            }
+        }
         if let Some(rtt) = ack.rtt {
             let keep = self.drain.is_some() || self.aggressiveness.doubtful(ack.now);
             self.delays.update(ack.now, rtt.max(Nanos::from_nanos(1)), keep);
@@ -371,6 +383,7 @@ impl Controller for Copa {
 
     fn on_restart(&mut self, restart: &Restart) {
         if restart.idle > STALE {
+            self.ceiling = Ceiling::default();
             self.restart();
         }
     }

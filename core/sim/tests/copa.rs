@@ -229,3 +229,27 @@ fn the_releases_rules_overshoot() {
     let used = share(&outcome, 0, 20_000, 60_000);
     assert!((0.6..=0.8).contains(&used), "{used}");
 }
+
+/// Those that begin in an outage know no RTT without its queue, and double their windows when it is over; those that were there
+/// before do so as well, and do not go by round trips of seconds.
+#[test]
+fn who_was_there_before_an_outage_is_not_last_after_it() {
+    for (mbps, dark) in [(5.0, 9), (5.0, 4), (20.0, 9), (2.0, 18)] {
+        let begins = |index: u64| Time::from_millis(1_000 * index);
+        let flows: Vec<_> =
+            (0..16).map(|index| Flow { start: begins(index), ..bulk("copa", Via::Tcp(None)) }).collect();
+        let mut dumbbell = Dumbbell::new(mbps, 40, flows);
+        let [first, second, third] = [500, 4_000, 10_000].map(Time::from_millis);
+        let ends = 10_000 + 1_000 * dark;
+        dumbbell.schedule = dumbbell.schedule.with_outages(vec![
+            (first, Time::from_millis(3_200)),
+            (second, Time::from_millis(7_500)),
+            (third, Time::from_millis(ends)),
+        ]);
+        let outcome = dumbbell.run(ends / 1_000 + 10);
+        let from = ends as usize;
+        let got = shares(&outcome, 16, from, from + 10_000);
+        let least = got.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(least >= 0.6 * mean(&got), "{mbps} Mbit/s, dark for {dark} s: {got:.3?}");
+    }
+}

@@ -358,6 +358,56 @@ fn time_outs_shrink_and_a_spurious_one_restores() {
 }
 
 #[test]
+fn an_outage_starts_anew_and_what_was_sent_before_its_end_says_nothing() {
+    let mut copa = copa(0.5, Modes::Default);
+    let acked = |sent_at| {
+        [Acked {
+            seq: 0,
+            bytes: MSS,
+            sent_at: Time::from_millis(sent_at),
+            tag: INITIAL_CWND.to_bits(),
+            retransmitted: false,
+            app_limited: false,
+            ce: false,
+            received_at: None,
+        }]
+    };
+    for i in 0..200 {
+        copa.on_ack(&ack(Time::from_millis(20 + i), Nanos::from_millis(20 + i.min(20)), &acked(i)));
+    }
+    assert_eq!((copa.stage, copa.delays.min()), (Stage::Steady, Nanos::from_millis(20)));
+    let window = copa.cwnd;
+    copa.on_ack(&ack(Time::from_millis(3_000), Nanos::from_millis(2_800), &acked(200)));
+    assert_eq!((copa.stage, copa.cwnd), (Stage::SlowStart, window.min(INITIAL_CWND)));
+    assert!(!copa.delays.known(), "that RTT is not the path's");
+    copa.on_ack(&ack(Time::from_millis(3_030), Nanos::from_millis(30), &acked(3_000)));
+    assert_eq!((copa.delays.min(), copa.cwnd), (Nanos::from_millis(30), window.min(INITIAL_CWND) + 1.0));
+}
+
+#[test]
+fn a_long_round_trip_and_a_pause_are_not_an_outage() {
+    let mut outage = Outage::default();
+    let send = |outage: &mut Outage, millis| {
+        outage.on_sent(&Sent {
+            now: Time::from_millis(millis),
+            seq: 0,
+            bytes: MSS,
+            in_flight: u64::from(MSS),
+            retransmission: false,
+            app_limited: false,
+            unsent: 0,
+        });
+    };
+    let rtt = Some(Nanos::from_secs(2));
+    send(&mut outage, 0);
+    assert!(!outage.ends(Time::from_millis(5_000), None), "the first answer");
+    assert!(!outage.ends(Time::from_millis(8_000), rtt));
+    send(&mut outage, 60_000);
+    assert!(!outage.ends(Time::from_millis(62_500), rtt), "nothing was in flight");
+    assert!(outage.ends(Time::from_millis(65_501), rtt));
+}
+
+#[test]
 fn the_release_waits_for_19_acknowledgements_and_doubles_v_at_once() {
     let config = Config { rules: Rules::Release, ..copa(0.5, Modes::Default).config };
     let mut copa = Copa::new(&Env::default(), config);

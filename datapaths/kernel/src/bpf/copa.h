@@ -52,6 +52,8 @@
 #define COPA_AFTER_DRAIN (3 * COPA_SECOND)
 #define COPA_MIN_WINDOW (10 * COPA_SECOND)
 #define COPA_STALE (10 * COPA_SECOND)
+/* copa/outage.rs: SILENCE. */
+#define COPA_SILENCE COPA_SECOND
 /* copa.rs: LEAST_CWND; copa/delays.rs: NEAR and STANDS. */
 #define COPA_LEAST (COPA_ONE / 16)
 #define COPA_NEAR 256
@@ -111,6 +113,9 @@ struct copa {
 	/* When the RTT was last near its smallest. */
 	u64 emptied;
 	u64 last_ack;
+	/* Since when nothing has arrived; when the last outage ended, until something that was sent later arrives, or 0. */
+	u64 waits;
+	u64 outage_end;
 	/* The window before the last timeout or heavy loss, for undo; 0: none. */
 	u64 before;
 	/* Eighths of a microsecond. */
@@ -186,18 +191,12 @@ arithmetic void copa_restart_velocity(struct copa *c, u64 now)
 	c->epoch_end = now + (c->srtt >> 3);
 }
 
-/* Finds the path again from at most the initial window; the mode stays. */
+/* Finds the path again from at most the initial window; mode and ceiling stay. */
 arithmetic void copa_restart(struct copa *c)
 {
 	c->cwnd = copa_smaller(c->cwnd, COPA_INITIAL);
 	c->steady = 0;
 	c->draining = 0;
-	c->ceiling = 0;
-	c->lowered = 0;
-	c->cycle_since = 0;
-	c->cycles = 0;
-	c->cycle_packets = 0;
-	c->cycle_lost = 0;
 	c->emptied = 0;
 	c->srtt = 0;
 	c->latest = 0;
@@ -207,6 +206,16 @@ arithmetic void copa_restart(struct copa *c)
 	c->most.count = 0;
 	c->history_count = 0;
 	copa_restart_velocity(c, 0);
+}
+
+arithmetic void copa_forget_ceiling(struct copa *c)
+{
+	c->ceiling = 0;
+	c->lowered = 0;
+	c->cycle_since = 0;
+	c->cycles = 0;
+	c->cycle_packets = 0;
+	c->cycle_lost = 0;
 }
 
 /* A connection begins; the memory was zero. */
@@ -490,10 +499,25 @@ arithmetic void copa_on_loss(struct copa *c, u64 now, u32 lost)
 	copa_count(c, now, 0, lost);
 }
 
+/* What it says was sent before an outage ended (copa/outage.rs): it waited for the path, not in a queue. */
+arithmetic int copa_delayed(struct copa *c, const struct copa_ack *ack)
+{
+	if (extreme_known(&c->min) && ack->now - c->waits > extreme_of(&c->min) + COPA_SILENCE) {
+		copa_restart(c);
+		c->outage_end = ack->now;
+	}
+	c->waits = ack->now;
+	if (c->outage_end && ack->rtt >= 0 && ack->now - (u32)ack->rtt >= c->outage_end)
+		c->outage_end = 0;
+	return c->outage_end != 0;
+}
+
 /* An acknowledgement has arrived; its losses come first. */
 arithmetic void copa_on_ack(struct copa *c, const struct copa_ack *ack)
 {
 	c->last_ack = ack->now;
+	if (copa_delayed(c, ack))
+		return;
 	if (ack->rtt >= 0)
 		copa_measure(c, ack->now, larger((u32)ack->rtt, 1));
 	if (!extreme_known(&c->min) || copa_drains(c, ack->now))
@@ -511,8 +535,9 @@ arithmetic void copa_on_timeout(struct copa *c, u64 now, u32 count)
 {
 	u64 cwnd;
 
-	/* One packet: where windows are that small, losses are found by timeouts alone. */
-	copa_count(c, now, 0, 1);
+	/* One packet: where windows are that small, losses are found by timeouts alone. Of several in a row the first. */
+	if (count <= 1)
+		copa_count(c, now, 0, 1);
 	cwnd = c->draining ? c->drain_cwnd : c->cwnd;
 	c->draining = 0;
 	if (count <= 1)
@@ -520,6 +545,7 @@ arithmetic void copa_on_timeout(struct copa *c, u64 now, u32 count)
 	else
 		c->steady = 0;
 	c->cwnd = copa_smaller(cwnd, COPA_MIN);
+	c->waits = now;
 	copa_restart_velocity(c, now);
 }
 
@@ -539,8 +565,11 @@ arithmetic void copa_undo(struct copa *c)
 /* The flow sends again after a silence. */
 arithmetic void copa_after_idle(struct copa *c, u64 now)
 {
-	if (c->last_ack && now - c->last_ack > COPA_STALE)
+	c->waits = now;
+	if (c->last_ack && now - c->last_ack > COPA_STALE) {
+		copa_forget_ceiling(c);
 		copa_restart(c);
+	}
 }
 
 /* Packets that may be in flight. */

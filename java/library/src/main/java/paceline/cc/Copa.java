@@ -36,6 +36,7 @@ final class Copa extends Controller {
     private final CopaMode mode;
     private final CopaVelocity velocity;
     private final CopaDrain drain = new CopaDrain();
+    private final CopaOutage outage = new CopaOutage();
     private final Ceiling ceiling = new Ceiling();
     private double mss;
     /** Congestion window in packets. */
@@ -122,13 +123,12 @@ final class Copa extends Controller {
         return drain.active;
     }
 
-    /** Finds the path again from at most the initial window; the mode stays. */
+    /** Finds the path again from at most the initial window; mode and ceiling stay. */
     private void restart() {
         cwnd = Math.min(cwnd, INITIAL_CWND);
         slowStart = true;
         velocity.reset(0);
         drain.active = false;
-        ceiling.reset();
         delays.clear();
     }
 
@@ -193,6 +193,7 @@ final class Copa extends Controller {
     /** The tag is the window, against which the direction is judged when the packet is acknowledged. */
     @Override
     public long onSent(Sent sent) {
+        outage.onSent(sent);
         return Double.doubleToRawLongBits(cwnd);
     }
 
@@ -200,6 +201,14 @@ final class Copa extends Controller {
     public void onAck(Ack ack) {
         restartIfSilent(ack.now);
         lastAck = ack.now;
+        if (!release) {
+            if (outage.ends(ack.now, delays.known() ? delays.min() : Units.NEVER)) {
+                restart();
+            }
+            if (outage.delayed(ack.packets)) {
+                return;
+            }
+        }
         if (ack.rtt != Units.NEVER) {
             boolean keep = drain.active || mode.doubtful(ack.now);
             delays.update(ack.now, Math.max(ack.rtt, 1), keep);
@@ -268,6 +277,7 @@ final class Copa extends Controller {
     @Override
     public void onRestart(Restart restart) {
         if (restart.idle > STALE) {
+            ceiling.reset();
             restart();
         }
     }

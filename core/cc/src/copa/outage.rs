@@ -1,0 +1,47 @@
+//! The end of an outage: nothing of what was in flight has arrived for long, and now something has (our choice; the paper is
+//! silent, and the authors' release starts again after 2 s of silence).
+//!
+//! What was sent before waited for the path, not in a queue. Were its RTTs believed, each flow would stay for seconds in the
+//! epochs of an RTT that is over, while those that begin behind the outage double their windows.
+
+use crate::controller::{Acked, Sent};
+use crate::units::{Nanos, Time};
+
+/// Beyond a smallest RTT a silence of more than this is an outage: TCP's first time-out (RFC 6298, section 2.1).
+const SILENCE: Nanos = Nanos::from_secs(1);
+
+/// Since when something is in flight and nothing has arrived, and what was sent before the last outage ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outage {
+    since: Time,
+    ended: Time,
+}
+
+impl Outage {
+    /// A packet leaves. To a time-out all that was in flight is lost: what it sends again begins the silence anew, and where the
+    /// answer to that comes soon, its RTT is the path's.
+    #[inline]
+    pub(super) fn on_sent(&mut self, sent: &Sent) {
+        if sent.in_flight <= u64::from(sent.bytes) {
+            self.since = sent.now;
+        }
+    }
+
+    /// Something arrives; true when that ends an outage. Before the first RTT a long path looks like one.
+    #[inline]
+    pub(super) fn ends(&mut self, now: Time, rtt_min: Option<Nanos>) -> bool {
+        let silence = now.since(self.since);
+        self.since = now;
+        let ends = rtt_min.is_some_and(|rtt_min| silence > rtt_min + SILENCE);
+        if ends {
+            self.ended = now;
+        }
+        ends
+    }
+
+    /// All of these were sent before it ended.
+    #[inline]
+    pub(super) fn delayed(&self, packets: &[Acked]) -> bool {
+        !packets.is_empty() && packets.iter().all(|packet| packet.sent_at < self.ended)
+    }
+}

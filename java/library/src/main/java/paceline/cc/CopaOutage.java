@@ -1,0 +1,41 @@
+package paceline.cc;
+
+/**
+ * The end of an outage: nothing of what was in flight has arrived for long, and now something has. What was sent before
+ * waited for the path, not in a queue. Reasons are at the head of {@code core/cc/src/copa/outage.rs}.
+ */
+final class CopaOutage {
+    /** Beyond a smallest RTT a silence of more than this is an outage: TCP's first time-out (RFC 6298, section 2.1). */
+    private static final long SILENCE = Units.SECOND;
+
+    private long since;
+    private long ended;
+
+    /** A packet leaves. To a time-out all that was in flight is lost: what it sends again begins the silence anew. */
+    void onSent(Sent sent) {
+        if (sent.inFlight <= sent.bytes) {
+            since = sent.now;
+        }
+    }
+
+    /** Something arrives; true when that ends an outage. Before the first RTT, {@link Units#NEVER}, a long path looks like one. */
+    boolean ends(long now, long rttMin) {
+        boolean ends = rttMin != Units.NEVER && Units.since(now, since) > Units.plus(rttMin, SILENCE);
+        since = now;
+        if (ends) {
+            ended = now;
+        }
+        return ends;
+    }
+
+    /** All of these were sent before it ended. */
+    boolean delayed(Packets<Acked> packets) {
+        int count = packets.count();
+        for (int index = 0; index < count; index++) {
+            if (packets.get(index).sentAt >= ended) {
+                return false;
+            }
+        }
+        return count > 0;
+    }
+}
