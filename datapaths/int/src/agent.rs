@@ -21,8 +21,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use paceline_bus::{Body, Bus, BusError, Counts, Filter, Heart, Message, Role, Subscription, flow_number};
-use paceline_cc::{Nanos, Telemetry};
+use paceline_cc::{Nanos, Telemetry, Time};
 use paceline_telemetry::{FlowReport, Reader, Tuple};
+use rustix::time::{ClockId, clock_gettime};
 
 use maps::Maps;
 use shares::{Shares, User};
@@ -37,8 +38,10 @@ const FLOWS_EVERY: Duration = Duration::from_millis(100);
 const UNKNOWN_EVERY: Duration = Duration::from_millis(5);
 /// So much longer than a look took is the time to the next one. Our choice: 2.5 % of a processor, however many flows there are.
 const LOOK_SHARE: u32 = 40;
-/// How often the maps are. Our choice: a module is loaded seldom, and all maps of the machine are gone through.
-const MAPS_EVERY: Duration = Duration::from_secs(1);
+/// How often the maps are. Our choice: half of what a source waits for the report of its first header. All maps of the machine are gone through.
+const MAPS_EVERY: Duration = Duration::from_millis(500);
+/// Flows whose reports are kept for a source that is not known yet. Our choice: a source asks of one flow to each address.
+const UNHEARD_MAX: usize = 1024;
 /// Connections that are looked at. Our choice: as many as a source has flows.
 const CONNECTIONS_MAX: usize = 65_536;
 /// A flow's round trip while it is not known. Our choice: its reports then count for 230 ms, which is in the middle of what they may.
@@ -88,8 +91,17 @@ pub struct Agent {
     /// Time between two looks.
     every: Duration,
     mapped: Option<Instant>,
+    /// When reports came of flows that no source was known to have: one may have begun since the maps were looked at, and its flow has one
+    /// header alone until it hears of the report.
+    unheard: HashMap<Tuple, Time>,
     observe: Option<Observe>,
     figures: Figures,
+}
+
+/// What this thread has used of the processor: on a busy machine it waits for longer.
+fn processor_time() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec as u32)
 }
 
 /// Why there is no agent.
@@ -130,6 +142,7 @@ impl Agent {
             looked: None,
             every: FLOWS_EVERY,
             mapped: None,
+            unheard: HashMap::new(),
             observe,
             figures: Figures::default(),
         })
@@ -191,6 +204,10 @@ impl Agent {
 
     fn take(&mut self, report: &FlowReport) {
         let now = Clock::Machine.now();
+        let is_heard = self.maps.has_sources() && self.flows.contains_key(&report.tuple);
+        if !is_heard && self.unheard.len() < UNHEARD_MAX {
+            self.unheard.insert(report.tuple, now);
+        }
         let Some(flow) = self.flows.get_mut(&report.tuple) else {
             self.figures.others += 1;
             return;
@@ -213,8 +230,11 @@ impl Agent {
         if self.mapped.is_none_or(|mapped| mapped.elapsed() >= MAPS_EVERY) {
             self.maps.look();
             self.mapped = Some(Instant::now());
+            for (tuple, at) in self.unheard.drain().filter(|(tuple, _)| self.maps.flow(tuple).is_some()) {
+                self.maps.reported(&tuple, at);
+            }
         }
-        let began = Instant::now();
+        let began = processor_time();
         let connections = self.sockets.all(CONNECTIONS_MAX)?;
         let known: HashMap<u64, &Connection> = connections.iter().map(|one| (one.cookie, one)).collect();
         let ours: Vec<(Tuple, u64)> = match self.maps.sent(now) {
@@ -255,7 +275,7 @@ impl Agent {
             }
         }
         self.looked = Some(Instant::now());
-        self.every = FLOWS_EVERY.max(began.elapsed() * LOOK_SHARE);
+        self.every = FLOWS_EVERY.max(processor_time().saturating_sub(began) * LOOK_SHARE);
         if self.all {
             return Ok(());
         }

@@ -43,6 +43,8 @@ pub struct Flow {
     pub paused_until_ns: u64,
     /// Wire packets with a header.
     pub sequence: u32,
+    /// Its last data has left, or it was reset.
+    pub ended: bool,
 }
 
 impl Flow {
@@ -55,12 +57,17 @@ impl Flow {
             last_ns: word(value, LAST_AT)?,
             paused_until_ns: word(value, 32)?,
             sequence: u32::from_ne_bytes(*value.get(40..)?.first_chunk()?),
+            ended: has_ended(value),
         })
     }
 }
 
 fn word(value: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*value.get(at..)?.first_chunk()?))
+}
+
+fn has_ended(value: &[u8]) -> bool {
+    value.get(ENDED_AT..).and_then(|ended| ended.first_chunk()) != Some(&[0; 4])
 }
 
 /// As `struct pl_tuple` of src/bpf/kernel.h: in the order of packets.
@@ -120,13 +127,14 @@ impl FlowMaps {
         self.entries().filter_map(|(key, value)| Flow::read(&key, &value)).collect()
     }
 
-    /// Those that had a header at `oldest_ns` or later, or that may soon have their first: their data goes on after [`LASTING`].
+    /// Those that go on and had a header at `oldest_ns` or later, or may soon have their first: their data goes on after [`LASTING`].
     pub(crate) fn heard_of_since(&self, oldest_ns: u64) -> impl Iterator<Item = Flow> {
         let lately = move |value: &[u8]| {
             let [Some(last), Some(seen), Some(begun)] = [LAST_AT, SEEN_AT, BEGUN_AT].map(|at| word(value, at)) else {
                 return false;
             };
-            last >= oldest_ns || seen >= oldest_ns && seen - begun.min(seen) >= LASTING.as_nanos()
+            !has_ended(value)
+                && (last >= oldest_ns || seen >= oldest_ns && seen - begun.min(seen) >= LASTING.as_nanos())
         };
         self.entries().filter_map(move |(key, value)| lately(&value).then(|| Flow::read(&key, &value))?)
     }
@@ -139,9 +147,8 @@ impl FlowMaps {
     /// Forgets the flows that ended [`ENDED`] ago, or that sent nothing for [`IDLE`]: one that goes on begins as a new one.
     pub(crate) fn sweep(&self, now: Time) {
         let is_over = |value: &[u8]| {
-            let ended = value.get(ENDED_AT..).and_then(|ended| ended.first_chunk()) != Some(&[0; 4]);
             let silent = now.as_nanos().saturating_sub(word(value, SEEN_AT).unwrap_or(0));
-            Nanos::from_nanos(silent) >= if ended { ENDED } else { IDLE }
+            Nanos::from_nanos(silent) >= if has_ended(value) { ENDED } else { IDLE }
         };
         for (key, _) in self.entries().filter(|(_, value)| is_over(value)) {
             // What is gone already has been forgotten.

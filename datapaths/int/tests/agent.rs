@@ -240,10 +240,14 @@ fn a_report_becomes_a_record_that_the_kernel_can_read() {
 fn flows_that_are_over_hide_none_that_is_new() {
     let test = "flows_that_are_over_hide_none_that_is_new";
     let (Some(kernel), Some(flow)) = (Kernel::new(test), connection(test)) else { return };
-    let mut over = [0; FLOW];
-    over[16..24].copy_from_slice(&monotonic().saturating_sub(11_000_000_000).to_ne_bytes());
+    // Half of them had their last header some time ago, and half have just ended.
+    let [mut silent, mut ended] = [[0; FLOW]; 2];
+    silent[16..24].copy_from_slice(&monotonic().saturating_sub(3_000_000_000).to_ne_bytes());
+    ended[16..24].copy_from_slice(&(monotonic() + PATIENCE.as_nanos() as u64).to_ne_bytes());
+    ended[92] = 1;
     for number in 0..60_000_u32 {
         let tuple = Tuple { sport: number as u16, dport: 80 + (number >> 16) as u16, ..flow.tuple };
+        let over = if number % 2 == 0 { silent } else { ended };
         kernel.flows.update(&Kernel::key(&tuple), &over, MapFlags::ANY).unwrap();
     }
     let hub = Hub::default();
@@ -259,6 +263,27 @@ fn flows_that_are_over_hide_none_that_is_new() {
     assert_eq!((agent.figures().others, agent.figures().unserved), (0, 0), "{:?}", agent.figures());
     kernel.source.sweep();
     assert_eq!(kernel.source.flows().flows(), []);
+}
+
+#[test]
+fn a_source_that_has_just_begun_hears_of_the_only_report() {
+    let test = "a_source_that_has_just_begun_hears_of_the_only_report";
+    let Some(flow) = connection(test) else { return };
+    let hub = Hub::default();
+    let sink = Bus::join(&hub, options("sta2", Role::Sink)).unwrap();
+    let agent = Agent::new(Bus::join(&hub, options("sta1", Role::Agent)).unwrap(), None).unwrap().hearing_all();
+    let heard = |kernel: &Kernel| kernel.reports.lookup(&Kernel::key(&flow.tuple), MapFlags::ANY).unwrap();
+    let running = agent.spawn().unwrap();
+    let Some(kernel) = Kernel::new(test) else { return };
+    kernel.sent(&flow);
+    // Soon after the maps were looked at for the last time without this source.
+    publish(&sink, report(flow.tuple, 1));
+    let began = Instant::now();
+    while heard(&kernel).is_none() {
+        assert!(began.elapsed() < PATIENCE, "the source does not hear of it");
+        std::thread::sleep(STEP);
+    }
+    drop(running);
 }
 
 #[test]

@@ -13,6 +13,10 @@ use crate::flows::{Flow, FlowMaps};
 /// What is older is of a flow that has ended, or whose agent has. Our choice: twenty times as long as a report can count.
 const FORGOTTEN: Nanos = Nanos::from_secs(10);
 
+/// A flow that had no header for so long is served again from its next report on. Our choice: four times as long as a report can count, so that
+/// ten thousand short flows leave their places soon.
+const LATELY: Nanos = Nanos::from_secs(2);
+
 /// What there is on this machine.
 #[derive(Default)]
 pub(super) struct Maps {
@@ -46,14 +50,14 @@ impl Maps {
 
     /// The flows that sources have put headers on lately, or may soon; `None` where there is no source.
     pub(super) fn sent(&self, now: Time) -> Option<Vec<Flow>> {
-        let oldest = now.as_nanos().saturating_sub(FORGOTTEN.as_nanos());
+        let oldest = now.as_nanos().saturating_sub(LATELY.as_nanos());
         let flows = self.sources.iter().flat_map(|source| source.heard_of_since(oldest));
         (!self.sources.is_empty()).then(|| flows.collect())
     }
 
-    /// The flow of these ends, if a source has put a header on it.
+    /// The flow of these ends, if a source has put a header on it and it goes on.
     pub(super) fn flow(&self, of: &Tuple) -> Option<Flow> {
-        self.sources.iter().find_map(|source| source.flow(of))
+        self.sources.iter().find_map(|source| source.flow(of)).filter(|flow| !flow.ended)
     }
 
     /// Writes a flow's record for every controller. An error: a map refused it, because it is full.
