@@ -34,6 +34,15 @@ impl Socket {
     /// (`ECONNRESET`, `ETIMEDOUT`, `EPIPE`) once after it has failed; `EPIPE` from then on, and after
     /// [`Socket::shutdown_write`]. [`io::ErrorKind::Interrupted`] when a signal arrived before anything was taken.
     pub fn send(&self, bufs: &[IoSlice<'_>], nonblocking: bool) -> io::Result<usize> {
+        self.send_after(0, bufs, nonblocking)
+    }
+
+    /// As [`Socket::send`], as the rest of a call of which so many bytes `went`: when any did, the connection's error is told again to the
+    /// next call, since this one says how many they were.
+    ///
+    /// # Errors
+    /// As [`Socket::send`].
+    pub fn send_after(&self, went: usize, bufs: &[IoSlice<'_>], nonblocking: bool) -> io::Result<usize> {
         if self.mode() == Mode::Inline {
             // Before, since it may block; after, since the engine may have looked in between and found nothing.
             self.wrote();
@@ -46,7 +55,7 @@ impl Socket {
         loop {
             let failed = {
                 let mut state = self.inner.lock();
-                let failed = state.failed(done > 0);
+                let failed = state.failed(went + done > 0);
                 if failed.is_none() {
                     done += self.inner.write(&mut state, bufs, done);
                     if done < total {
@@ -57,7 +66,7 @@ impl Socket {
             };
             let stop = match failed {
                 // Linux `sk_stream_error`: an error that was not told yet comes first.
-                Some(Errno::PIPE) if done == 0 => self.inner.untold().unwrap_or(Errno::PIPE),
+                Some(Errno::PIPE) if went + done == 0 => self.inner.untold().unwrap_or(Errno::PIPE),
                 Some(error) => error,
                 None if done == total => return Ok(done),
                 None if nonblocking => Errno::AGAIN,

@@ -104,7 +104,7 @@ fn queue(fd: c_int, parts: &Parts, flags: c_int, kernel: impl FnOnce() -> ssize_
         Route::Inline(conn) => return conn.written_by(kernel),
         Route::Queue(conn) => conn,
     };
-    let sent = conn.send(fd, || parts.readable(state.process), flags & libc::MSG_DONTWAIT != 0);
+    let sent = conn.send(fd, 0, || parts.readable(state.process), flags & libc::MSG_DONTWAIT != 0);
     if state.ending.load(Ordering::Relaxed) {
         settle(state, &conn);
     }

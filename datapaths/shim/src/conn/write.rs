@@ -69,10 +69,11 @@ impl Conn {
         through
     }
 
-    /// Writes what `load` answers into the queue, as `sendmsg(2)` would into the socket's buffer.
+    /// Writes what `load` answers into the queue, as `sendmsg(2)` would into the socket's buffer, in a call of which so many bytes `went`.
     pub(crate) fn send<'a>(
         &self,
         fd: c_int,
+        went: usize,
         load: impl FnOnce() -> Result<Vec<IoSlice<'a>>, c_int>,
         dont_wait: bool,
     ) -> io::Result<usize> {
@@ -81,7 +82,7 @@ impl Conn {
         let (parts, mut sent) = {
             let _inside = Inside::enter();
             let parts = load().map_err(io::Error::from_raw_os_error)?;
-            let sent = socket.send(&parts, true);
+            let sent = socket.send_after(went, &parts, true);
             (parts, sent)
         };
         let total: usize = parts.iter().map(|part| part.len()).sum();
@@ -102,7 +103,7 @@ impl Conn {
             }
             end::stop_others();
             let _inside = Inside::enter();
-            sent = socket.send(&after(&parts, taken), true);
+            sent = socket.send_after(went + taken, &after(&parts, taken), true);
         }
     }
 

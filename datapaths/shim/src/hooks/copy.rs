@@ -117,7 +117,7 @@ fn copy(
             Err(_) if taken > 0 => break,
             Err(error) => return Err(error),
         };
-        match conn.send(fd, || Ok(vec![IoSlice::new(&buffer[..got])]), false) {
+        match conn.send(fd, taken, || Ok(vec![IoSlice::new(&buffer[..got])]), false) {
             Ok(sent) => {
                 taken += sent;
                 if sent < got {
@@ -146,7 +146,7 @@ fn splice_through(conn: &Conn, from: c_int, to: c_int, len: usize, dont_wait: bo
     let got = result(next::read(from, buffer.as_mut_ptr().cast(), buffer.len()))?;
     let mut taken = 0;
     while taken < got {
-        match guarded(|| socket.send(&[IoSlice::new(&buffer[taken..got])], true)) {
+        match guarded(|| socket.send_after(taken, &[IoSlice::new(&buffer[taken..got])], true)) {
             Ok(sent) => taken += sent,
             // Another thread took the room: there is no way back for these bytes.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -334,4 +334,5 @@ cases! {
     stalled: Case { reader: Reader::Stalled(100_000, Duration::from_millis(2500)), ..SLOW };
     unread_close: UNREAD;
     unread_exit: Case { exit: Exit::Code(3), ..UNREAD };
+    reset_writing: USUAL;
 }

@@ -110,6 +110,34 @@ static void confirmed(void) {
     close(connection);
 }
 
+// Resets its end of a connection when the other waits for room.
+static void *resetting(void *end) {
+    sleep(1);
+    struct linger at_once = {.l_onoff = 1};
+    if (setsockopt(*(int *)end, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) != 0) fail("SO_LINGER");
+    close(*(int *)end);
+    return end;
+}
+
+// How a write that waits for room, and the next ones, learn that the peer has reset the connection.
+static void reset_writing(void) {
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    int listens = socket(AF_INET, SOCK_STREAM, 0), peer = socket(AF_INET, SOCK_STREAM, 0);
+    written(), go(), signal(SIGPIPE, SIG_IGN);
+    if (bind(listens, (void *)&here, size) != 0 || listen(listens, 1) != 0 || getsockname(listens, (void *)&here, &size) != 0) fail("listen");
+    if (connect(peer, (void *)&here, size) != 0) fail("connect");
+    int fd = accept(listens, NULL, NULL);
+    pthread_t thread;
+    pthread_create(&thread, NULL, resetting, &peer);
+    static char block[100000];
+    ssize_t went;
+    while ((went = write(fd, block, sizeof block)) > 0) {}
+    answered("write", went);
+    answered("write", write(fd, block, 1));
+    pthread_join(thread, NULL);
+}
+
 const struct method ends[] = {
     {"end_close", end_close},
     {"end_return", end_return},
@@ -138,5 +166,6 @@ const struct method ends[] = {
     {"stalled", confirmed},
     {"unread_close", end_close},
     {"unread_exit", end_exit},
+    {"reset_writing", reset_writing},
     {0},
 };
