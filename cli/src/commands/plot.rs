@@ -7,11 +7,12 @@ use anyhow::{Context, bail};
 use paceline_cc::Nanos;
 use paceline_files::{Draft, is_standard};
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::record::{ReadError, read_json};
+use paceline_lab::record::{ReadError, read_json_to_cut};
 use paceline_logs::{Kind, kind, read};
 use paceline_report::logs::{Log, page, sheet};
 
 use super::save;
+use crate::complaint;
 use crate::progress::Bar;
 
 /// Draw what a file has over time: throughput, delay, window, losses.
@@ -99,9 +100,9 @@ fn show(logs: &[Log], places: &[&Option<PathBuf>]) -> anyhow::Result<()> {
     let mut text = String::new();
     for log in logs {
         let seconds = paceline_lab::numbers::short(log.seconds);
-        text += &format!("{}: {}, {seconds} s\n", crate::complaint::one_line(&log.file), log.kind);
+        text += &format!("{}: {}, {seconds} s\n", complaint::one_line(&log.file), log.kind);
         for note in &log.notes {
-            text += &format!("  {}\n", crate::complaint::one_line(note));
+            text += &format!("  {}\n", complaint::one_line(note));
         }
         for figure in &log.figures {
             let of = if figure.of.is_empty() { String::new() } else { format!("{}: ", figure.of) };
@@ -124,7 +125,11 @@ fn records(args: &Args, out: Option<&Path>) -> anyhow::Result<ExitCode> {
         let name = path.display().to_string();
         let file =
             input::open(path, Bounds::RECORDS).map_err(|source| ReadError::Read { file: name.clone(), source })?;
-        records.extend(read_json(&name, file)?);
+        let (whole, cut) = read_json_to_cut(&name, file)?;
+        if cut.is_some() {
+            complaint::print(&format!("{name}: its last line is cut off, and left out"));
+        }
+        records.extend(whole);
     }
     if let Some(path) = &args.json {
         save("--json", path, |out| paceline_lab::record::write_json(&records, out))?;

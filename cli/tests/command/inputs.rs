@@ -125,7 +125,23 @@ fn a_byte_order_mark_is_left_out() {
     marked("marked.toml", &scenario);
     let records = run(&lab, "race marked.toml --runs 1 --seconds 1 --json - --series series.csv").stdout;
     assert!(!records.is_empty());
-    marked("records.jsonl", &String::from_utf8(records).unwrap());
+    let records = String::from_utf8(records).unwrap();
+    marked("records.jsonl", &records);
+    marked("cut.jsonl", &format!("{records}{}", &records[..200]));
+    let drawn = run(&lab, "plot cut.jsonl --out page.html");
+    succeeds(&drawn);
+    assert_eq!(String::from_utf8_lossy(&drawn.stderr), "paceline: cut.jsonl: its last line is cut off, and left out\n");
+    assert!(
+        refusal(&run(&lab, "report cut.jsonl --out page"))
+            .contains(&format!("cut.jsonl:{}: not a record", records.lines().count() + 1))
+    );
+    marked("link.log", "# mahimahi mm-link (downlink)\r\n# base timestamp: 5\r\n6 + 1500\r\n9 - 1500 3\r\n");
+    succeeds(&run(&lab, "plot link.log --out page.html"));
+    fs::write(lab.path("wide.csv"), b"\xff\xfet\0i\0m\0e\0,\0m\0b\0p\0s\0\n\0").unwrap();
+    for words in ["trace import wide.csv lte.down", "race wide.csv", "plot wide.csv", "report wide.csv --out page"] {
+        let line = refusal(&run(&lab, words));
+        assert!(line.contains("it is in UTF-16: convert it, iconv"), "{words}: {line}");
+    }
     succeeds(&run(&lab, "plot records.jsonl --out page.html"));
     succeeds(&run(&lab, "report records.jsonl --out page"));
     let series = fs::read_to_string(lab.path("series.csv")).unwrap();

@@ -296,6 +296,11 @@ fn what_cannot_be_written_is_refused_before_anything_else() {
         ("reproduce int --figure none --report file/page", "--report: file/page: cannot be written"),
         ("validate --only none --json d", "--json: d: cannot be written (it is a folder)"),
         ("validate --only none --out d", "--out: d: cannot be written (it is a folder)"),
+        (
+            "manual -",
+            "-: cannot be written (it is standard output, and this is several files); name a folder, such as ./-",
+        ),
+        ("report none --out -", "-: cannot be written (it is standard output, and this is several files)"),
     ] {
         refused(&lab.run(&line.split(' ').collect::<Vec<_>>()), why, line);
     }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::place::{Place, check_in_order, inherit, open_in_order};
-use crate::{OutputError, folder_of, sync_folder_of};
+use crate::{OutputError, Unfit, folder_of, is_standard, sync_folder_of};
 
 /// Names of hidden drafts.
 const PREFIX: &str = ".paceline-";
@@ -362,9 +362,12 @@ fn is_left(path: &Path) -> bool {
 /// Fails if files could not be written into this folder, which is made later when it is not there yet.
 ///
 /// # Errors
-/// When it is a file, or it (or the nearest folder above it that exists) cannot be written to.
+/// When it is `-` or a file, or it (or the nearest folder above it that exists) cannot be written to.
 pub fn check_folder(path: &Path) -> Result<(), OutputError> {
     let error = |source| OutputError { path: path.to_owned(), source };
+    if is_standard(path) {
+        return Err(error(Unfit::Several.into()));
+    }
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     // What the system says where it is none.
     there.join(".").metadata().map_err(error)?;

@@ -38,6 +38,9 @@ pub enum Unfit {
     /// A file at the name of a part, without the note that this project puts beside its own.
     #[error("it is not a part that paceline left")]
     NotOurs,
+    /// Standard output, where a folder has to be.
+    #[error("it is standard output, and this is several files")]
+    Several,
     /// A FIFO that nothing reads from.
     #[error("nothing reads from it")]
     Unread,
@@ -50,6 +53,7 @@ impl Unfit {
             Self::Link => "name what it leads to",
             Self::NotAFile => "name a regular file",
             Self::Foreign | Self::NotOurs => "move it away, or name another output",
+            Self::Several => "name a folder, such as ./-",
             Self::Unread => "start its reader first",
         }
     }

@@ -74,17 +74,25 @@ fn too_long(what: &str, most: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("{what} is longer than {most}"))
 }
 
+/// What is said of a text in UTF-16.
+pub const IN_UTF16: &str = "it is in UTF-16: convert it, iconv -f UTF-16 -t UTF-8 FILE";
+
+/// Whether a file begins as a text in UTF-16, as Windows writes it.
+pub fn is_utf16(head: &[u8]) -> bool {
+    matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
+}
+
 /// What Windows puts before a text that is in UTF-8: no part of it.
 pub(crate) const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// Opens a file. Pipes are as good as files. A byte order mark is left out.
 ///
 /// # Errors
-/// What the system says, and as [`Bounds::permit`].
+/// What the system says, and as [`Bounds::permit`] and [`Bounded::text`].
 pub fn open(path: &Path, bounds: Bounds) -> io::Result<Bounded<File>> {
     let file = File::open(path).map_err(|error| unfound(path, error))?;
     bounds.permit(&file)?;
-    Ok(Bounded { unmarked: false, ..Bounded::new(file, bounds) })
+    Ok(Bounded::text(file, bounds))
 }
 
 /// The error with names like that of a file that is not there.
@@ -139,6 +147,11 @@ impl<R: Read> Bounded<R> {
     pub fn new(inner: R, bounds: Bounds) -> Self {
         Self { inner: BufReader::new(inner), bounds, file: 0, line: 0, unmarked: true }
     }
+
+    /// Reads a text from `inner`, without a byte order mark. It fails where the mark is that of UTF-16.
+    pub fn text(inner: R, bounds: Bounds) -> Self {
+        Self { unmarked: false, ..Self::new(inner, bounds) }
+    }
 }
 
 impl<R> Bounded<R> {
@@ -151,8 +164,12 @@ impl<R> Bounded<R> {
 impl<R: Read> BufRead for Bounded<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let Self { inner, bounds, file, line, unmarked } = self;
-        if !std::mem::replace(unmarked, true) && inner.fill_buf()?.starts_with(&BYTE_ORDER_MARK) {
-            inner.consume(BYTE_ORDER_MARK.len());
+        if !std::mem::replace(unmarked, true) {
+            match inner.fill_buf()? {
+                start if is_utf16(start) => return Err(io::Error::new(io::ErrorKind::InvalidData, IN_UTF16)),
+                start if start.starts_with(&BYTE_ORDER_MARK) => inner.consume(BYTE_ORDER_MARK.len()),
+                _ => {}
+            }
         }
         let chunk = inner.fill_buf()?;
         if chunk.is_empty() {
@@ -248,6 +265,11 @@ mod tests {
         {
             std::fs::write(&path, text).unwrap();
             assert_eq!(read_text(&path, SMALL).unwrap(), read);
+        }
+        for marked in [b"\xff\xfea\0", b"\xfe\xff\0a"] {
+            std::fs::write(&path, marked).unwrap();
+            let problem = read_text(&path, SMALL).unwrap_err().to_string();
+            assert_eq!(problem, IN_UTF16);
         }
     }
 

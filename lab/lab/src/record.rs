@@ -13,7 +13,7 @@ mod text;
 #[cfg(feature = "parquet")]
 pub use parquet::write_parquet;
 pub use run::Run;
-pub use text::{ReadError, read_json, write_csv, write_json};
+pub use text::{ReadError, read_json, read_json_to_cut, write_csv, write_json};
 
 /// One run of one contestant; `docs/guide/records.md` describes every field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use paceline_cc::Nanos;
 use paceline_conform::capture::{is_capture, unread};
-use paceline_lab::input::{Bounded, Bounds};
+use paceline_lab::input::{Bounded, Bounds, IN_UTF16, is_utf16};
 use paceline_report::logs::Log;
 
 /// What a file is.
@@ -100,6 +100,7 @@ pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, LogError> {
         [0x1e, ..] | [0xef, 0xbb, 0xbf, 0x1e, ..] => return Ok(Kind::Qlog),
         [b'P', b'A', b'R', b'1', ..] => return Ok(Kind::Series(Format::Parquet)),
         [] => return Err(LogError::new(name, 0, format!("it is empty; {KINDS}"))),
+        _ if is_utf16(head) => return Err(LogError::new(name, 0, IN_UTF16)),
         _ => {}
     }
     if let Some(problem) = unread(head) {
@@ -168,14 +169,14 @@ pub fn read_from(name: &str, from: impl Read, kind: Kind, step: Option<Nanos>) -
     use paceline_lab::series::Format;
     let log = match kind {
         Kind::Capture => capture::read(name, from, step)?,
-        Kind::Mahimahi => mahimahi::read(name, Bounded::new(from, BOUNDS), step)?,
+        Kind::Mahimahi => mahimahi::read(name, Bounded::text(from, BOUNDS), step)?,
         // Its reader bounds its records itself.
         Kind::Qlog => qlog::read(name, BufReader::new(from), step)?,
         Kind::Series(Format::Csv) => {
-            series::read(name, paceline_lab::series::read_csv(Bounded::new(from, BOUNDS)), step)?
+            series::read(name, paceline_lab::series::read_csv(Bounded::text(from, BOUNDS)), step)?
         }
         Kind::Series(Format::JsonLines) => {
-            series::read(name, paceline_lab::series::read_json(Bounded::new(from, BOUNDS)), step)?
+            series::read(name, paceline_lab::series::read_json(Bounded::text(from, BOUNDS)), step)?
         }
         Kind::Series(Format::Parquet) => return Err(LogError::new(name, 0, "Parquet has to be a file; name it")),
         Kind::Records => return Err(LogError::new(name, 0, "records have a page of their own; give them alone")),
@@ -227,6 +228,10 @@ mod tests {
             let line = kind(text).unwrap_err().to_string();
             assert!(line.starts_with(expected), "{line}");
         }
+        assert_eq!(
+            kind_of("f", b"\xff\xfe3\0 \0").unwrap_err().to_string(),
+            "f: it is in UTF-16: convert it, iconv -f UTF-16 -t UTF-8 FILE"
+        );
         assert_eq!(
             kind_of("f", b"\x1f\x8b\x08").unwrap_err().to_string(),
             "f: it is compressed (gzip); unpack it first (gunzip)"

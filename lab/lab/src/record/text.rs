@@ -53,23 +53,41 @@ pub fn write_json<'a>(records: impl IntoIterator<Item = &'a Record>, out: &mut d
 /// # Errors
 /// When a line is no record, or there is none.
 pub fn read_json(file: &str, input: impl BufRead) -> Result<Vec<Record>, ReadError> {
+    let (records, cut) = read_json_to_cut(file, input)?;
+    cut.map_or(Ok(records), Err)
+}
+
+/// As [`read_json`], up to where the file is cut off: the records before it, and what is wrong with the last line.
+///
+/// # Errors
+/// When another line is no record, or there is none.
+pub fn read_json_to_cut(file: &str, input: impl BufRead) -> Result<(Vec<Record>, Option<ReadError>), ReadError> {
     let mut records = Vec::new();
-    for (index, line) in input.lines().enumerate() {
+    let mut lines = input.lines().enumerate().peekable();
+    while let Some((index, line)) = lines.next() {
         let line = line.map_err(|source| ReadError::Read { file: file.to_owned(), source })?;
         if line.trim().is_empty() {
             continue;
         }
-        let record = serde_json::from_str(&line).map_err(|error| ReadError::Line {
+        let problem = match serde_json::from_str(&line) {
+            Ok(record) => {
+                records.push(record);
+                continue;
+            }
+            Err(problem) => problem,
+        };
+        let is_cut = problem.is_eof() && lines.peek().is_none() && !records.is_empty();
+        let problem = ReadError::Line {
             file: file.to_owned(),
             line: index + 1,
-            problem: error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect(),
-        })?;
-        records.push(record);
+            problem: problem.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect(),
+        };
+        return if is_cut { Ok((records, Some(problem))) } else { Err(problem) };
     }
     if records.is_empty() {
         return Err(ReadError::Empty { file: file.to_owned() });
     }
-    Ok(records)
+    Ok((records, None))
 }
 
 /// Writes one row per run, without the flows: their number instead. Empty where JSON has `null` or no field.
