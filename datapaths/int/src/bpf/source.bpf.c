@@ -105,20 +105,29 @@ static __always_inline __u64 heard_at(const struct leaving *leaving)
 
 /*
  * No report came: no header of this flow for a while, and none of those that begin to the same address until a header has asked again. That
- * is soon where reports have come before: who sends them may only have stopped for a moment.
+ * is soon where reports have come before, for who sends them may only have stopped for a moment, and the first time: a full queue drops
+ * packets too.
  */
 static __always_inline int give_up(struct flow *flow, struct path *path, const struct leaving *leaving)
 {
-	__u64 now = leaving->now, pause = (heard_at(leaving) ? config.patience_ms : config.pause_ms) * 1000000ULL;
+	__u64 now = leaving->now, pause = config.patience_ms;
+	__u32 doublings = path->silences;
 
+	if (!heard_at(leaving) && path->silences) {
+		pause = config.pause_ms;
+		doublings--;
+	}
+	if (doublings > DOUBLINGS)
+		doublings = DOUBLINGS;
+	pause *= 1000000ULL;
 	flow->state = UNTRIED;
 	flow->reported = 0;
 	flow->paused_until_ns = now + pause;
 	path->failed_ns = now;
 	/* What several flows find out at the same time counts once. */
 	if (now >= path->silent_until_ns) {
-		path->silent_until_ns = now + (pause << (path->silences & 7));
-		if (path->silences < DOUBLINGS)
+		path->silent_until_ns = now + (pause << doublings);
+		if (path->silences <= DOUBLINGS)
 			path->silences++;
 	}
 	count(PAUSES, 1);
