@@ -1,5 +1,6 @@
 //! What happens at a `fork`: the parent's queues go on in the parent, and the child starts with a state of its own.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -113,16 +114,12 @@ pub(super) fn begin_child() {
 
 /// What of a parent's table holds in its child.
 fn adopt_table(known: &[(c_int, Kind)], table: &Table, pending: Option<&Arc<Pending>>, queues: bool) {
-    let mut twins: Vec<(*const Conn, Arc<Conn>)> = Vec::new();
+    let mut twins: BTreeMap<*const Conn, Arc<Conn>> = BTreeMap::new();
     for (fd, kind) in known {
         match kind {
             Kind::Tcp(conn) => {
-                let twin = match twins.iter().find(|(of, _)| *of == Arc::as_ptr(conn)) {
-                    Some((_, twin)) => twin.clone(),
-                    None => conn.in_child(pending),
-                };
-                twins.push((Arc::as_ptr(conn), twin.clone()));
-                table.set(*fd, Kind::Tcp(twin));
+                let twin = twins.entry(Arc::as_ptr(conn)).or_insert_with(|| conn.in_child(pending));
+                table.set(*fd, Kind::Tcp(twin.clone()));
             }
             Kind::Other => {
                 table.set(*fd, Kind::Other);
