@@ -4,10 +4,23 @@ use std::io::Write;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+/// Of a longer word its beginning is shown. No path is longer (Linux `PATH_MAX`).
+const LONGEST_WORD: usize = 4096;
+/// So much of it (our choice: enough to know it again).
+const BEGINNING: usize = 40;
+
 /// Prints `paceline: text`, in one line whatever the text holds.
 pub(crate) fn print(text: &str) {
     // When standard error is closed there is nowhere to report to.
-    let _ = writeln!(std::io::stderr(), "paceline: {}", one_line(text.trim()));
+    let _ = writeln!(std::io::stderr(), "paceline: {}", shortened(&one_line(text.trim())));
+}
+
+fn shortened(line: &str) -> String {
+    let words = line.split(' ').map(|word| match word.char_indices().nth(BEGINNING) {
+        Some((end, _)) if word.len() > LONGEST_WORD => format!("{}…", &word[..end]),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A text without line ends and without anything else that a terminal obeys.

@@ -154,6 +154,12 @@ fn a_byte_order_mark_is_left_out() {
 }
 
 #[test]
+fn a_name_that_no_file_can_have_is_shown_by_its_beginning() {
+    let line = refusal(&Lab::new().run(&["trace", "info", &"n".repeat(5000)]));
+    assert!(line.starts_with(&format!("{}… cannot be read (", "n".repeat(40))), "{line}");
+}
+
+#[test]
 fn links_in_served_folders_are_not_followed() {
     let lab = Lab::new();
     fs::create_dir(lab.path("kept")).unwrap();
