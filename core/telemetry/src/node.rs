@@ -15,16 +15,17 @@ pub const FLOW_SPAN: Nanos = Nanos::from_secs(1);
 pub const SMALLEST: u32 = 256;
 /// A flow counts from so many packets in a second on: an initial window (RFC 6928), ...
 const ENOUGH: u64 = 10;
-/// ... or an equal part of what came in the second before, divided by this (our choice: flows that share a slow link are far from equal in
-/// a second).
+/// ... or what the flow of a packet brought in the second before, in the mean of its packets, divided by this (our choice: flows that share a
+/// slow link are far from equal in a second).
 const PART: u64 = 4;
 /// Most flows kept apart: more than the wire can say.
 const MAX_FLOWS: usize = 1024;
 
-/// Packets in a second from which on a flow counts, after a second with so many packets of so many flows that counted. What sends less
-/// leaves its part of the link to others, and none that fills a window in each 200 ms sends less.
-pub fn enough(packets: u64, flows: u32) -> u32 {
-    (packets / (PART * u64::from(flows.max(1)))).clamp(1, ENOUGH) as u32
+/// Packets in a second from which on a flow counts, after a second with so many packets, whose flows brought these squares of packets
+/// together. Squares, since what is equal among many flows of a packet each is nothing beside one that fills the link. What sends less leaves
+/// its part of the link to others, and none that fills a window in each 200 ms sends less.
+pub fn enough(packets: u64, squares: u64) -> u32 {
+    (squares / (PART * packets.max(1))).clamp(1, ENOUGH) as u32
 }
 
 /// A queue at one moment, in whatever it is limited by. What is not known is `None`.
@@ -82,8 +83,8 @@ impl Seen {
 struct Second {
     number: u64,
     packets: u64,
-    /// Those that count.
-    flows: u32,
+    /// The sum of the squares of what each flow has brought.
+    squares: u64,
     /// [`enough`], by the second before.
     enough: u32,
 }
@@ -92,14 +93,14 @@ impl Second {
     /// The one of `number`, after this one.
     fn next(&self, number: u64) -> Self {
         let follows = number == self.number + 1;
-        Self { number, packets: 0, flows: 0, enough: if follows { enough(self.packets, self.flows) } else { 1 } }
+        Self { number, packets: 0, squares: 0, enough: if follows { enough(self.packets, self.squares) } else { 1 } }
     }
 }
 
 impl Meter {
     /// Of the queue of interface `egress` of `node`.
     pub fn new(node: u32, ingress: Option<u16>, egress: Option<u16>) -> Self {
-        let second = Second { number: 0, packets: 0, flows: 0, enough: 1 };
+        let second = Second { number: 0, packets: 0, squares: 0, enough: 1 };
         Self { node, ingress, egress, pps: 0.0, last: Time::ZERO, flows: BTreeMap::new(), second }
     }
 
@@ -129,7 +130,7 @@ impl Meter {
         if seen.packets >= self.second.enough {
             seen.counted = Some(now);
         }
-        self.second.flows += u32::from(seen.packets == self.second.enough);
+        self.second.squares += 2 * u64::from(seen.packets) - 1;
     }
 
     /// Packets a second that come: each counts with a weight that falls by e in [`RATE_SPAN`].
@@ -189,7 +190,9 @@ mod tests {
 
     #[test]
     fn flows_that_share_the_link_count_and_others_do_not() {
-        assert_eq!([enough(0, 0), enough(1650, 52), enough(1650, 2), enough(1650, 200)], [1, 7, 10, 2]);
+        // Of 52 equal flows, of two, of two hundred; and of one with ninety packets beside twenty with one.
+        let equal = |flows: u64| enough(1_650, 1_650 * 1_650 / flows);
+        assert_eq!([enough(0, 0), equal(52), equal(2), equal(200), enough(110, 8_120)], [1, 7, 10, 2, 10]);
         // Two flows of 800 packets a second, sixty of one or two, and the acknowledgements of three more.
         let mut meter = Meter::new(7, None, None);
         for ms in 0..4_000 {

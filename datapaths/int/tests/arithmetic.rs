@@ -93,11 +93,14 @@ fn rooms_and_shares_saturate() {
 
 #[test]
 fn flows_count_from_the_same_packets_on() {
-    let cases: Vec<(u32, u32)> =
-        [0, 1, 7, 52, 254, 1000].iter().flat_map(|flows| (0..60).map(move |step| (step * step * 7, *flows))).collect();
-    let questions: Vec<String> = cases.iter().map(|(packets, flows)| format!("enough {packets} {flows}")).collect();
+    let of = |packets: u64| {
+        [0, packets, packets * packets / 254, packets * packets / 7, packets * packets]
+            .map(|squares| (packets, squares))
+    };
+    let cases: Vec<(u64, u64)> = (0..60).flat_map(|step| of(step * step * 7)).collect();
+    let questions: Vec<String> = cases.iter().map(|(packets, squares)| format!("enough {packets} {squares}")).collect();
     let Some(answers) = answers("flows_count_from_the_same_packets_on", &questions) else { return };
-    for ((packets, flows), answer) in cases.into_iter().zip(answers) {
-        assert_eq!(answer, u64::from(enough(u64::from(packets), flows)), "{packets} packets, {flows} flows");
+    for ((packets, squares), answer) in cases.into_iter().zip(answers) {
+        assert_eq!(answer, u64::from(enough(packets, squares)), "{packets} packets, {squares} squares");
     }
 }

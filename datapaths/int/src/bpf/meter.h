@@ -9,7 +9,8 @@
 #define RATE_TIME_NS 100000000ULL
 /* Flows are those of this time (the same). */
 #define FLOWS_TIME_NS 1000000000ULL
-/* A flow counts from so many packets in that time on, or from an equal part of what came in the time before, divided by PART (the same). */
+/* A flow counts from so many packets in that time on, or from what the flow of a packet
+ * brought in the time before, in the mean of its packets, divided by PART (the same). */
 #define ENOUGH 10
 #define PART 4
 /* Packets of fewer octets from the IP header on make no flow (the same). */
@@ -98,10 +99,10 @@ static inline __u8 rate_code(__u64 rate)
 	return code > 248 ? 248 : code;
 }
 
-/* Packets from which on a flow counts, after a time with so many packets of so many flows that counted. */
-static inline __u32 enough(__u32 packets, __u32 flows)
+/* Packets from which on a flow counts, after a time with so many packets, whose flows brought these squares of packets together. */
+static inline __u32 enough(__u32 packets, __u64 squares)
 {
-	__u32 part = packets / (PART * (flows ? flows : 1));
+	__u64 part = squares / (PART * (__u64)(packets ? packets : 1));
 
 	return part < 1 ? 1 : part < ENOUGH ? part : ENOUGH;
 }

@@ -45,7 +45,8 @@ enum {
 };
 COUNTERS(COUNTER_COUNT)
 
-/* What arrived lately; and of flows, in this second and in the one before, how many count and how many packets they all brought. */
+/* What arrived lately; and of flows, in this second and in the one before, how many count, how many packets they all brought,
+ * and the squares of what each did. */
 struct meter {
 	struct bpf_spin_lock lock;
 	__u32 flows[2];
@@ -60,6 +61,7 @@ struct meter {
 	/* Drops in packets, from the queue's own count on; read by user space. */
 	__u32 lost;
 	__u32 begun;
+	__u64 squares[2];
 };
 _Static_assert(__builtin_offsetof(struct meter, lost) == 52 && __builtin_offsetof(struct meter, begun) == 56, "as src/transit.rs has them");
 
@@ -199,8 +201,8 @@ static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *ar
 		arrival->large = arrival->packets;
 }
 
-/* Whether a flow counts from these packets of it on. What two processors count at once may count once. */
-static __always_inline int begins_to_count(const struct arrival *arrival, __u32 epoch, __u32 least)
+/* Whether a flow counts from these packets of it on, and what they add to the squares. What two processors count at once may count once. */
+static __always_inline int begins_to_count(const struct arrival *arrival, __u32 epoch, __u32 least, __u64 *squares)
 {
 	__u32 slot = arrival->hash >> 8 & (FLOW_SLOTS - 1), before, after;
 	__u32 *of = bpf_map_lookup_elem(&seen, &slot);
@@ -213,6 +215,7 @@ static __always_inline int begins_to_count(const struct arrival *arrival, __u32 
 	if (after > 0xffff)
 		after = 0xffff;
 	*(volatile __u32 *)of = epoch << 16 | after;
+	*squares = (__u64)after * after - (__u64)before * before;
 	return before < least && after >= least;
 }
 
@@ -230,7 +233,7 @@ static __always_inline void measure(const struct arrival *arrival, __u64 now, co
 	__u32 slot = hash >> 40 & (FLOW_SLOTS - 1), drops = queue->drops, before = 0, lost = 0, *of;
 	__u32 epoch = now / FLOWS_TIME_NS, zero = 0, half = epoch & 1, behind, counts = 0;
 	struct meter *meter = bpf_map_lookup_elem(&meters, &zero);
-	__u64 share;
+	__u64 share, squares = 0;
 
 	measured->rate = 0;
 	measured->flows = 1;
@@ -243,15 +246,15 @@ static __always_inline void measure(const struct arrival *arrival, __u64 now, co
 		behind = epoch - meter->epoch;
 		meter->epoch = epoch;
 		if (behind) {
-			meter->flows[half] = meter->brought[half] = 0;
+			meter->flows[half] = meter->brought[half] = meter->squares[half] = 0;
 			/* Nothing came for a second or more. */
 			if (behind > 1)
-				meter->flows[!half] = meter->brought[!half] = 0;
+				meter->flows[!half] = meter->brought[!half] = meter->squares[!half] = 0;
 		}
 		bpf_spin_unlock(&meter->lock);
 	}
 	if (hash && arrival->large)
-		counts = begins_to_count(arrival, epoch, enough(meter->brought[!half], meter->flows[!half]));
+		counts = begins_to_count(arrival, epoch, enough(meter->brought[!half], meter->squares[!half]), &squares);
 	bpf_spin_lock(&meter->lock);
 	if (now > meter->last_ns) {
 		share = now - meter->last_ns;
@@ -261,6 +264,7 @@ static __always_inline void measure(const struct arrival *arrival, __u64 now, co
 	}
 	meter->weight = arrived(meter->weight, share, arrival->packets);
 	meter->flows[half] += counts;
+	meter->squares[half] += squares;
 	meter->brought[half] += hash ? arrival->large : 0;
 	measured->rate = rate_of(meter->weight);
 	measured->flows = meter->flows[half] > meter->flows[!half] ? meter->flows[half] : meter->flows[!half];
