@@ -95,6 +95,7 @@ pub struct Hops {
     /// What losses have left of it.
     share_kept: f64,
     spared: u32,
+    /// Smoothed, and twice the newest at most (our choice: an outage's round trips are gone with the first one after it, and not with the tenth).
     srtt: Nanos,
     path: PathRtt,
     limited: bool,
@@ -205,7 +206,7 @@ impl Hops {
 
     /// Measures.
     fn observe(&mut self, ack: &Ack<'_>) {
-        self.srtt = ack.srtt;
+        self.srtt = ack.srtt.min(ack.rtt.map_or(Nanos::MAX, |rtt| rtt + rtt));
         if self.path.ack(ack, self.mss) {
             self.doubt = Doubt::default();
         }

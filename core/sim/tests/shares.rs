@@ -8,7 +8,7 @@ use crate::common::{bulk, jain};
 use crate::steering::{COUNTED, LEAN, binned, listening, lossy, mbps, plain, radio};
 use crate::topology::{link, run, topology, way};
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_experiment::{Config, Flow, Graph, Outcome, Seed, Topology, Via, Way, Workload};
+use paceline_experiment::{Config, Flow, Graph, OnOff, Outcome, Seed, Topology, Via, Way, Workload};
 use paceline_path::{Direction, Path, Trace, build_link};
 use paceline_sim::Body;
 
@@ -44,34 +44,84 @@ fn sparse_flows_cost_nothing() {
     }
 }
 
-/// As many that send as fast as they can for so long, and are silent in between: within a fifth of CUBIC's use of the link, and more of it for
-/// them than CUBIC leaves.
+/// What one flow of `name`, and all that go its way, get of a link of this rate, RTT and queue, in the last two thirds of the time.
+fn beside(
+    name: &str,
+    trace: &str,
+    (rate, rtt, packets): (f64, u64, u32),
+    others: &dyn Fn(&Topology<Body>) -> Vec<Flow>,
+) -> (f64, f64) {
+    let direction = link(rate, &format!("droptail:packets={packets}"), rtt / 2);
+    let topology = topology(&[("radio", ["ap", "sta"], direction)], 1);
+    let down = way(&topology, "ap", "sta");
+    let flows = [vec![Flow { way: down, ..listening(name, trace) }], others(&topology)].concat();
+    let all = flows.clone();
+    let seconds = if rtt < 100 { 18 } else { 30 };
+    let (_, bins) = binned(topology, flows, 1, seconds as u64);
+    let mbps = |(index, flow): (usize, &Flow)| {
+        let wire = f64::from(flow.packet_bytes()) / f64::from(flow.mss);
+        bins.mbps(index, 10 * seconds / 3, 10 * seconds) * wire
+    };
+    (mbps((0, &all[0])), all.iter().enumerate().filter(|(_, flow)| flow.way != way_back(down)).map(mbps).sum())
+}
+
+fn way_back(way: Way) -> Way {
+    Way { from: way.to, to: way.from }
+}
+
+fn on_off(on: u64, off: u64, random: bool) -> Workload {
+    Workload::OnOff(OnOff { on: Nanos::from_millis(on), off: Nanos::from_millis(off), random })
+}
+
+/// As many that send as fast as they can for so long, and are silent in between: nine tenths of the link are used, and of them more than
+/// CUBIC leaves is theirs.
 #[test]
 fn flows_that_come_and_go_leave_the_rest() {
-    for (count, on, off) in [(10, 20, 1_980), (50, 10, 3_000), (20, 200, 1_800)] {
-        let on_off =
-            paceline_experiment::OnOff { on: Nanos::from_millis(on), off: Nanos::from_millis(off), random: true };
-        let work = Workload::OnOff(on_off);
-        let flows = |of: Flow| [vec![of], mice(count, &bulk("reno", Via::Tcp(None)), &work)].concat();
+    for (count, on, off) in [(10, 20, 1_980), (50, 10, 3_000), (20, 200, 1_800), (5, 500, 500), (100, 20, 4_000)] {
+        let flows = |of: Flow| [vec![of], mice(count, &bulk("reno", Via::Tcp(None)), &on_off(on, off, true))].concat();
         let (big, all) = late(flows(listening("hops", COUNTED)), 1, 1);
         let (cubic, full) = late(flows(plain()), 1, 1);
         let what = format!("{count}, {on} ms: {:.2} of {all:.2}, CUBIC {:.2} of {full:.2}", big[0], cubic[0]);
         println!("{what}");
-        assert!(all >= 0.8 * full && all - big[0] >= full - cubic[0], "{what}");
+        assert!(all >= 0.9 * 20.0 && all - big[0] >= full - cubic[0], "{what}");
     }
 }
 
-/// Ten uploads, whose acknowledgements share the queue and take as many of its places as full packets: six tenths of what CUBIC has there.
+/// Two that send a piece of 100 ms every two seconds are counted half of the time, and bring a twentieth of the link: nine tenths are used.
+#[test]
+fn flows_that_come_for_a_moment_are_given_no_share() {
+    for path in [(5.0, 10, 33), (10.0, 200, 41), (50.0, 5, 20), (50.0, 200, 416), (200.0, 20, 166)] {
+        for trace in [LEAN, COUNTED] {
+            let pieces = |_: &Topology<Body>| mice(2, &bulk("reno", Via::Tcp(None)), &on_off(100, 2_000, false));
+            let (own, all) = beside("hops", trace, path, &pieces);
+            assert!(all >= 0.9 * path.0, "{path:?}, {trace}: {own:.2} of {all:.2}");
+        }
+    }
+}
+
+/// Uploads, whose acknowledgements share the queue and take as many of its places as full packets: nine tenths of the link are used, which
+/// is more than CUBIC uses there.
 #[test]
 fn acknowledgements_take_no_share() {
-    let own = |name: &str| {
-        let topology = radio(20.0, 60, 0.0, 1);
-        let up = Flow { way: way(&topology, "sta", "ap"), ..plain() };
-        let flows = [vec![listening(name, COUNTED)], vec![up; 10], keep_alives(20)].concat();
-        mbps(&run(topology, flows, 1, 20, None), 20)[0]
-    };
-    let (own, cubic) = (own("hops"), own("cubic"));
-    assert!(own >= 0.6 * cubic, "{own:.2}, CUBIC {cubic:.2}");
+    for (path, ups, every) in [
+        ((20.0, 20, 60), 10, 1),
+        ((20.0, 20, 60), 3, 1),
+        ((20.0, 20, 60), 10, 2),
+        ((20.0, 20, 266), 10, 1),
+        ((5.0, 60, 50), 5, 1),
+        ((100.0, 40, 83), 10, 1),
+    ] {
+        let uploads = |topology: &Topology<Body>| {
+            let up = Flow { way: way(topology, "sta", "ap"), ack_every: every, ..plain() };
+            [vec![up; ups], keep_alives(20)].concat()
+        };
+        let (cubic, _) = beside("cubic", COUNTED, path, &uploads);
+        for trace in [LEAN, COUNTED] {
+            let (own, all) = beside("hops", trace, path, &uploads);
+            let what = format!("{path:?}, {ups} uploads, {every}, {trace}: {own:.2} of {all:.2}, CUBIC {cubic:.2}");
+            assert!(all >= 0.9 * path.0 && own >= cubic, "{what}");
+        }
+    }
 }
 
 /// Groups of `hops` among fifty keep-alives, of which half are of `hops` as well.
@@ -195,7 +245,7 @@ fn a_radio_that_takes_aggregates_is_filled() {
     }
 }
 
-/// Cells: at least what Copa gets over datagrams, within 2 %, at a queue that is half as long again at most.
+/// Cells, one with outages of seconds: at least what Copa gets over datagrams, at a queue that is half as long again at most.
 #[test]
 fn a_cell_is_used_as_copa_uses_it_at_least() {
     for name in ["lte-driving.mahi", "lte-like.mahi", "lte-like-light.mahi", "3g-like.mahi"] {
@@ -208,6 +258,6 @@ fn a_cell_is_used_as_copa_uses_it_at_least() {
         };
         let (own, copa) = (figures(&listening("hops", "C2")), figures(&bulk("copa", Via::Udp)));
         println!("{name}: {own:.2?}, Copa {copa:.2?}");
-        assert!(own.0 >= 0.98 * copa.0 && own.2 <= 1.5 * copa.2, "{name}: {own:.2?}, Copa {copa:.2?}");
+        assert!(own.0 >= copa.0 && own.2 <= 1.5 * copa.2, "{name}: {own:.2?}, Copa {copa:.2?}");
     }
 }

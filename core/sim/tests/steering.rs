@@ -372,21 +372,22 @@ fn growth_at_losses_does_not_overflow() {
     }
 }
 
-/// Beside plain CUBIC where the medium loses 5 and 20 %: what CUBIC keeps of what it has beside another plain CUBIC (RFC 9743).
+/// Beside plain CUBIC where the medium loses 5 and 20 %: what CUBIC keeps of what it has beside another plain CUBIC (RFC 9743), medians of
+/// three seeds, and of 21 where CUBIC has a sixtieth of the link and one run is chance.
 #[test]
 fn harm_to_cubic_beside_losses_of_the_medium_is_bounded() {
-    for (loss, seconds) in [(0.05, 30), (0.2, 30)] {
+    for (loss, seeds) in [(0.05, 3), (0.2, 21)] {
         let beside = |flow: &dyn Fn() -> Flow| {
-            median(|seed| {
-                mbps(&run(radio(20.0, 60, loss, seed), vec![flow(), plain()], seed, seconds, None), seconds)[1]
-            })
+            let run = |seed| mbps(&run(radio(20.0, 60, loss, seed), vec![flow(), plain()], seed, 30, None), 30)[1];
+            let mut kept: Vec<f64> = (1..=seeds).map(run).collect();
+            kept.sort_by(f64::total_cmp);
+            kept[kept.len() / 2]
         };
         let cubic = beside(&plain);
         for (name, kept) in [("cubic-l1", 0.45), ("cubic-l1g", 0.55), ("cubic-l2", 0.9), ("hops", 0.85)] {
             for trace in [LEAN, COUNTED] {
                 let own = beside(&|| listening(name, trace));
-                // Beside another CUBIC it has a sixtieth of the link at the larger loss.
-                let kept = if name == "hops" && loss > 0.1 { 0.65 } else { kept };
+                println!("{name}, {trace}, {loss}: {own:.2} of {cubic:.2}");
                 assert!(own >= kept * cubic, "{name}, {trace}, {loss}: {own:.2} of {cubic:.2}");
             }
         }

@@ -32,21 +32,22 @@ const WAITING: f64 = 2.0;
 const MEASURED: Nanos = METER;
 /// A link may be slower than it reports by this share before what is measured counts (our choice: a step of the wire's arrival rate).
 const TOLERANCE: f64 = 0.1;
-/// Spare capacity is shared out over this time (our choice: two time constants of the meter, which must have seen the last step).
+/// Spare capacity is shared out over this time (our choice: two time constants of the meter, which must have seen the last step) ...
 const SHARING: Nanos = Nanos::from_millis(200);
+/// ... and given back over this (our choice: the queue of one who sends for a moment is gone by then, and little is lost of what is spare again).
+const GIVING_BACK: Nanos = Nanos::from_millis(700);
 /// Below this share of what is given away capacity is spare (our choice: of a code that stands for 4 % less than what arrives, the next one
 /// is above it before the link is full).
 const SPARE: f64 = 0.97;
-/// ... and so much of it is, however much arrives, while nothing stands (our choice: what a flow alone leaves).
-const LITTLE: f64 = 0.02;
 /// A count of so many flows is at its end: there may be any number more (docs/design/telemetry-wire.md, the short word).
 const COUNT_ENDS: u32 = 254;
-/// Growth of an unreported capacity in the first round trip without a queue; twice that in each one after it ...
+/// Growth of an unreported capacity in the first round trip without a queue, and part of a reported one that is spare then, however much
+/// arrives: of small packets, as acknowledgements are, a link takes more than of full ones. Twice that in each one after it ...
 const PROBE: f64 = 0.02;
 /// ... up to this (our choices: the first is lost in the noise, the last is a gain of Vegas' slow start every other round trip).
 const PROBE_MOST: f64 = 0.25;
-/// The same for a link that breathes (our choice: it is probed all the time).
-const BREATHING_PROBE_MOST: f64 = 0.1;
+/// The same where a capacity is reported (our choice: a link that breathes is probed all the time, and a full one as soon as nothing stands).
+const REPORTED_PROBE_MOST: f64 = 0.1;
 /// A link breathes whose reported capacity has changed by this factor in a second, up and down together, as powers of e (our choice: what
 /// is left of a radio's time changes by a tenth in each tenth of a second, and a step to twice as much counts for half a second).
 const BREATHES: f64 = 0.5;
@@ -102,6 +103,8 @@ pub(super) struct Link {
     found: f64,
     arrival: f64,
     pub(super) flows: f64,
+    /// An equal part of it, as the excess knows it.
+    equal: f64,
     /// Packets that wait.
     queue: f64,
     /// Fewest that waited since this time, which was a round trip ago at most, and in the round trip before.
@@ -116,7 +119,7 @@ pub(super) struct Link {
     pub(super) excess: f64,
     /// Its part of what arrived in the last second.
     brings: f64,
-    /// Growth of the capacity in a round trip.
+    /// Growth of the capacity, or what is spare of it, in a round trip.
     probe: f64,
     /// How long the queue has been long.
     strained: Nanos,
@@ -151,6 +154,7 @@ impl Link {
                 probe: PROBE,
                 roomiest,
                 idle_departures,
+                equal: f64::from(flows.max(1)).recip(),
                 ..Self::default()
             };
         }
@@ -243,7 +247,7 @@ impl Link {
         } else if own.limited && self.holds(own) && self.arrival >= FOLLOWS * reported {
             self.found += self.probe * own.rate * srtt * round;
             let follows = self.arrival >= FOLLOWED * reported;
-            self.probe = if follows { (self.probe * (1.0 + round)).min(BREATHING_PROBE_MOST) } else { PROBE };
+            self.probe = if follows { (self.probe * (1.0 + round)).min(REPORTED_PROBE_MOST) } else { PROBE };
         }
         // What fits into the path of a flow alone, and what stands between two bursts of the link; others would fill it.
         let path = if self.flows > 1.0 { srtt } else { own.path.min(own.srtt).as_secs_f64() };
@@ -272,15 +276,18 @@ impl Link {
         let strain = self.strain(capacity);
         let steps = span.as_secs_f64() / SHARING.as_secs_f64();
         let equal = self.flows.recip();
+        // Another count alone changes no rate: flows that come bring little at first, and one that comes for a moment is counted for long.
+        self.excess += given * (self.equal - equal);
+        self.equal = equal;
         let brings = (own.rate / self.arrival.max(1.0)).min(1.0);
         self.brings += (brings - self.brings) * (1.0 - libm::exp(-span.as_secs_f64()));
         let brings = self.brings.max(equal);
         if strain > 0.0 {
             // What is the flow's alone is given back by draining.
             let others = (2.0 - 2.0 * brings).min(1.0);
-            self.excess *= libm::exp(-strain * others * steps);
+            self.excess *= libm::exp(-strain * others * span.as_secs_f64() / GIVING_BACK.as_secs_f64());
         } else if own.limited && self.holds(own) && (self.arrival < SPARE * given || self.standing() < STANDING) {
-            let spare = (given - self.arrival).max(LITTLE * given);
+            let spare = (given - self.arrival).max(self.probe.min(REPORTED_PROBE_MOST) * given);
             self.excess += spare * brings * steps;
         }
         self.excess = self.excess.min(given - given / self.flows).max(0.0);

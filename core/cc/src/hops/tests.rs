@@ -286,7 +286,7 @@ fn what_others_leave_is_taken_and_given_back() {
     assert!(bench.pace() > share + 0.25 * 3.5 * spare, "and more when it brings more: {}", bench.pace());
     bench.hold(5_000, idle);
     assert!(bench.pace() <= 0.98 * 1650.0, "never more than the link: {}", bench.pace());
-    bench.hold(1_500, hop(4, 14));
+    bench.hold(5_000, hop(4, 14));
     bench.hold(10, hop(4, 0));
     assert!(bench.pace() < 1.1 * share, "{}", bench.pace());
 }
