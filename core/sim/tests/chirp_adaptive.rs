@@ -172,6 +172,42 @@ fn it_hands_over_once_and_a_rival_keeps_its_share() {
     }
 }
 
+/// Mbit/s of a rival in its first `seconds` over 100 Mbit/s and this RTT, beside a flow that begins `earlier` and a mean over starts within half
+/// a second.
+fn newcomer_beside(own: &str, rival: &str, queue: &str, rtt: u64, earlier: u64, seconds: u64) -> f64 {
+    let phases = [97, 308, 419].map(|phase| {
+        let at = 1_000 * earlier + phase;
+        let late = Flow { start: Time::from_millis(at), ..flow(rival) };
+        let queue = Some(queue.parse().unwrap());
+        let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, rtt, vec![flow(own), late]) }.run(earlier + seconds + 1);
+        100.0 * share(&outcome, 1, at as usize, at as usize + 1_000 * seconds as usize)
+    });
+    phases.iter().sum::<f64>() / 3.0
+}
+
+/// Where round trips are long, two flows of slow start that leave it early share a link that is half empty for seconds. A start that fills the link
+/// leaves a rival what every newcomer has beside a flow that has filled it.
+#[test]
+fn a_rival_has_what_it_has_beside_slow_start_that_has_converged() {
+    for (policy, rival, queue, rtt) in [
+        ("prague", "cubic", "dualpi2", 40),
+        ("prague", "dctcp", "step:threshold=1ms", 40),
+        ("dctcp", "dctcp", "step:threshold=1ms", 40),
+        ("dctcp", "dctcp", "step:threshold=1ms", 20),
+        ("cubic", "cubic", "codel", 40),
+    ] {
+        let chirped = newcomer_beside(&format!("{policy}:start=chirp"), rival, queue, rtt, 0, 12);
+        let slow = newcomer_beside(&format!("{policy}:start=slow"), rival, queue, rtt, 20, 12);
+        println!(
+            "{policy} over {queue}, {rtt} ms: {rival} has {chirped:.1} Mbit/s, beside one that was there before {slow:.1}"
+        );
+        assert!(
+            chirped >= 0.8 * slow,
+            "{policy} over {queue}, {rtt} ms: {rival} has {chirped:.1} Mbit/s, beside one that was there before {slow:.1}"
+        );
+    }
+}
+
 #[test]
 fn it_chirps_again_when_another_flow_has_left_if_asked() {
     let run = |again: &str| {
