@@ -62,6 +62,8 @@ struct Course {
     delta: bool,
     clock: f64,
     begun: Option<f64>,
+    /// Events that are earlier than one before them.
+    late: u64,
     now: Point,
     sent: f64,
     lost: f64,
@@ -95,8 +97,10 @@ impl Course {
         }
         self.clock = if event.delta.unwrap_or(self.delta) { self.clock + event.time } else { event.time };
         let begun = *self.begun.get_or_insert(self.clock);
+        let t = (self.clock - begun) / 1e3;
         // Threads of a sender may log out of order.
-        self.now.t = ((self.clock - begun) / 1e3).max(self.now.t);
+        self.late += u64::from(t < self.now.t);
+        self.now.t = t.max(self.now.t);
         let data = &event.data;
         match &*event.name {
             "transport:packet_sent" | "quic:packet_sent" => {
@@ -196,6 +200,12 @@ impl Course {
         if let Some(ReadError { problem, .. }) = self.broken {
             let problem = problem.trim_end_matches("; give the whole file");
             trajectory.notes.push(format!("Read up to where {problem}."));
+        }
+        if self.late > 0 {
+            trajectory.notes.push(format!(
+                "Its events are not in the order of time ({} stand behind a later one): each of those counts at the time of the one before.",
+                self.late
+            ));
         }
         if unit > 1.0 {
             trajectory.notes.push(NOTE.to_owned());

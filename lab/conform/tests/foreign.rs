@@ -321,6 +321,14 @@ fn forms_that_writers_have_are_read() {
     assert!(same("null", &nothing).is_empty());
     let nameless = text.replacen("\u{1e}{\"time\"", "\u{1e}{\"time\":0,\"data\":null}\n\u{1e}{\"time\"", 1);
     assert!(same("without a name", &nameless).is_empty());
+    let records: Vec<&str> = text.split_inclusive('\n').collect();
+    let late = [&records[..1], &records[3..], &records[1..3]].concat().concat();
+    assert_eq!(
+        read(&late).notes,
+        [
+            "Its events are not in the order of time (2 stand behind a later one): each of those counts at the time of the one before."
+        ]
+    );
     // mvfst: capitals, times in quotes, names of its own.
     let arrays = in_arrays(&text);
     let capitals = arrays.replacen("\"category\",\"event\",\"data\"", "\"CATEGORY\",\"EVENT_TYPE\",\"DATA\"", 1);
