@@ -230,7 +230,7 @@ impl Agent {
         if self.mapped.is_none_or(|mapped| mapped.elapsed() >= MAPS_EVERY) {
             self.maps.look();
             self.mapped = Some(Instant::now());
-            for (tuple, at) in self.unheard.drain().filter(|(tuple, _)| self.maps.flow(tuple).is_some()) {
+            for (tuple, at) in self.unheard.drain() {
                 self.maps.reported(&tuple, at);
             }
         }

@@ -198,6 +198,7 @@ fn a_report_becomes_a_record_that_the_kernel_can_read() {
     let (Some(kernel), Some(flow), Some(plain)) = (Kernel::new(test), connection(test), connection(test)) else {
         return;
     };
+    let Some(other) = Kernel::new(test) else { return };
     kernel.sent(&flow);
     let hub = Hub::default();
     let sink = Bus::join(&hub, options("sta2", Role::Sink)).unwrap();
@@ -222,6 +223,8 @@ fn a_report_becomes_a_record_that_the_kernel_can_read() {
     assert_eq!((kernel.record(plain.cookie), agent.figures().others), (None, 0));
     let reported = kernel.reports.lookup(&Kernel::key(&flow.tuple), MapFlags::ANY).unwrap().unwrap();
     assert_eq!(wide(&reported, 0), wide(&record, 8));
+    // A source that has not seen the flow learns nothing of its address.
+    assert_eq!(other.reports.lookup(&Kernel::key(&flow.tuple), MapFlags::ANY).unwrap(), None);
     // The first two are too few for a verdict.
     let expected = [Cause::Unknown, Cause::Unknown, Cause::Medium].map(|cause| (flow.tuple, cause, Some(40)));
     assert_eq!(*seen.lock().unwrap(), expected);

@@ -65,9 +65,9 @@ impl Maps {
         self.records.write(cookie, record)
     }
 
-    /// Says to the sources that a report of the flow came.
+    /// Says to the flow's source that a report of it came. What reaches an address in one network namespace says nothing of another's.
     pub(super) fn reported(&self, of: &Tuple, at: Time) {
-        for source in &self.sources {
+        for source in self.sources.iter().filter(|source| source.flow(of).is_some()) {
             // One that is full goes without.
             let _ = source.reported_at(of, at);
         }
