@@ -158,6 +158,35 @@ fn beside_cubic_it_has_its_part() {
     }
 }
 
+/// The same where a quarter to two fifths of a path fit into the queue, and, up to 40 ms, for CUBIC that begins when the link has been used for
+/// 20 s.
+#[test]
+fn over_short_queues_and_from_newcomers_it_takes_no_more() {
+    for (rate, rtt_ms, paths) in
+        [(100.0, 40, 0.25), (50.0, 100, 0.25), (100.0, 30, 0.4), (20.0, 100, 0.25), (20.0, 20, 1.0)]
+    {
+        for (cubics, sparse, begins) in [(1, 0, 0), (2, 0, 0), (1, 20, 0), (1, 0, 20)] {
+            if begins > 0 && rtt_ms > 40 {
+                continue;
+            }
+            let packets = (paths * rate * 1e6 * rtt_ms as f64 * 1e-3 / 12_000.0) as u32;
+            let direction = link(rate, &format!("droptail:packets={packets}"), rtt_ms / 2);
+            let topology = topology(&[("radio", ["ap", "sta"], direction)], 1);
+            let cubic = Flow { start: Time::from_millis(1_000 * begins), ..plain() };
+            let flows = [vec![listening("hops", COUNTED)], vec![cubic; cubics], keep_alives(sparse)].concat();
+            let (_, bins) = binned(topology, flows, 1, 60);
+            let own = bins.mbps(0, 300, 600) / 0.93;
+            let others: f64 = (1..=cubics).map(|flow| bins.mbps(flow, 300, 600) / 0.96).sum();
+            let part = own / (own + others) * (cubics + 1) as f64;
+            let what = format!(
+                "{rate}, {rtt_ms} ms, {packets}, {cubics} CUBIC from {begins} s: {own:.2}, {others:.2}, {part:.2}"
+            );
+            println!("{what}");
+            assert!((0.8..=1.2).contains(&part), "{what}");
+        }
+    }
+}
+
 /// Three hundred flows on 100 Mbit/s: no more is lost than CUBIC loses.
 #[test]
 fn more_flows_than_are_counted_are_cubics() {

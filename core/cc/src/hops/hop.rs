@@ -34,8 +34,9 @@ const MEASURED: Nanos = METER;
 const TOLERANCE: f64 = 0.1;
 /// Spare capacity is shared out over this time (our choice: two time constants of the meter, which must have seen the last step) ...
 const SHARING: Nanos = Nanos::from_millis(200);
-/// ... and given back over this (our choice: the queue of one who sends for a moment is gone by then, and little is lost of what is spare again).
-const GIVING_BACK: Nanos = Nanos::from_millis(700);
+/// ... and given back over this, less how long the queue has been long (our choice: the queue of one who sends for a moment is gone by then, and
+/// CUBIC's stays; over a second, CUBIC never gets its part of a link with a short queue).
+const GIVING_BACK: Nanos = Nanos::from_millis(750);
 /// Below this share of what is given away capacity is spare (our choice: of a code that stands for 4 % less than what arrives, the next one
 /// is above it before the link is full).
 const SPARE: f64 = 0.97;
@@ -283,9 +284,9 @@ impl Link {
         self.brings += (brings - self.brings) * (1.0 - libm::exp(-span.as_secs_f64()));
         let brings = self.brings.max(equal);
         if strain > 0.0 {
-            // What is the flow's alone is given back by draining.
-            let others = (2.0 - 2.0 * brings).min(1.0);
-            self.excess *= libm::exp(-strain * others * span.as_secs_f64() / GIVING_BACK.as_secs_f64());
+            // A queue that stays is of flows that want their part, and one of a moment's burst leaves what was spare.
+            let over = (GIVING_BACK - self.strained).max(SHARING);
+            self.excess *= libm::exp(-strain * span.as_secs_f64() / over.as_secs_f64());
         } else if own.limited && self.holds(own) && (self.arrival < SPARE * given || self.standing() < STANDING) {
             let spare = (given - self.arrival).max(self.probe.min(REPORTED_PROBE_MOST) * given);
             self.excess += spare * brings * steps;
