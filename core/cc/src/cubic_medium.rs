@@ -2,7 +2,9 @@
 //! `cubic-l1g` keeps it or lets it grow.
 //!
 //! Source: Bhat, Haxhibeqiri, Moerman, Hoebeke, "Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF":
-//! L1 and L2. It leaves open what becomes of threshold, curve, timeouts and slow start; ours:
+//! L1 and L2 (section VI-A, table I: the window is kept constant, or 95 % of it are). It leaves fairness to later work (section VII), and
+//! a kept window fills the queue: CUBIC beside it, cut by the same losses, has half of what it has beside CUBIC at 5 %.
+//! It leaves open what becomes of threshold, curve, timeouts and slow start; ours:
 //!
 //! | the medium lost packets | `cubic-l1` | `cubic-l2` | `cubic-l1g` |
 //! |---|---|---|---|
