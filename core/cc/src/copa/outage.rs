@@ -13,8 +13,8 @@ const SILENCE: Nanos = Nanos::from_secs(1);
 /// Since when something is in flight and nothing has arrived, and what was sent before the last outage ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outage {
-    since: Time,
-    ended: Time,
+    since: Option<Time>,
+    ended: Option<Time>,
 }
 
 impl Outage {
@@ -23,18 +23,20 @@ impl Outage {
     #[inline]
     pub(super) fn on_sent(&mut self, sent: &Sent) {
         if sent.in_flight <= u64::from(sent.bytes) {
-            self.since = sent.now;
+            self.since = Some(sent.now);
         }
     }
 
-    /// Something arrives; true when that ends an outage. Before the first RTT a long path looks like one.
+    /// Something arrives; true when that ends an outage. Before the first RTT that is believed once, as a long path looks like one.
     #[inline]
     pub(super) fn ends(&mut self, now: Time, rtt_min: Option<Nanos>) -> bool {
-        let silence = now.since(self.since);
-        self.since = now;
-        let ends = rtt_min.is_some_and(|rtt_min| silence > rtt_min + SILENCE);
+        let silence = self.since.replace(now).map_or(Nanos::ZERO, |since| now.since(since));
+        let ends = match rtt_min {
+            Some(rtt_min) => silence > rtt_min + SILENCE,
+            None => self.ended.is_none() && silence > SILENCE,
+        };
         if ends {
-            self.ended = now;
+            self.ended = Some(now);
         }
         ends
     }
@@ -42,6 +44,7 @@ impl Outage {
     /// All of these were sent before it ended.
     #[inline]
     pub(super) fn delayed(&self, packets: &[Acked]) -> bool {
-        !packets.is_empty() && packets.iter().all(|packet| packet.sent_at < self.ended)
+        let Some(ended) = self.ended else { return false };
+        !packets.is_empty() && packets.iter().all(|packet| packet.sent_at < ended)
     }
 }

@@ -399,12 +399,25 @@ fn a_long_round_trip_and_a_pause_are_not_an_outage() {
         });
     };
     let rtt = Some(Nanos::from_secs(2));
-    send(&mut outage, 0);
-    assert!(!outage.ends(Time::from_millis(5_000), None), "the first answer");
-    assert!(!outage.ends(Time::from_millis(8_000), rtt));
+    assert!(!outage.ends(Time::from_millis(5_000), None), "a handshake");
+    send(&mut outage, 6_000);
+    assert!(!outage.ends(Time::from_millis(8_500), rtt));
     send(&mut outage, 60_000);
     assert!(!outage.ends(Time::from_millis(62_500), rtt), "nothing was in flight");
     assert!(outage.ends(Time::from_millis(65_501), rtt));
+}
+
+#[test]
+fn a_first_answer_after_more_than_a_second_is_waited_for_once_more() {
+    for rtt in [1_500, 4_000] {
+        let mut feed = Feed::new("copa".parse::<Spec>().unwrap().build(&Env::default()));
+        feed.rtt = Nanos::from_millis(rtt);
+        feed.round();
+        assert_eq!(value(&feed, "cwnd_packets"), INITIAL_CWND);
+        feed.round();
+        assert_eq!(value(&feed, "rtt_min_ms"), rtt as f64);
+        assert_eq!(value(&feed, "cwnd_packets"), 2.0 * INITIAL_CWND);
+    }
 }
 
 #[test]

@@ -502,7 +502,11 @@ arithmetic void copa_on_loss(struct copa *c, u64 now, u32 lost)
 /* What it says was sent before an outage ended (copa/outage.rs): it waited for the path, not in a queue. */
 arithmetic int copa_delayed(struct copa *c, const struct copa_ack *ack)
 {
-	if (extreme_known(&c->min) && ack->now - c->waits > extreme_of(&c->min) + COPA_SILENCE) {
+	u64 silence = c->waits ? ack->now - c->waits : 0;
+	int known = extreme_known(&c->min);
+
+	/* Before the first RTT that is believed once, as a long path looks like an outage. */
+	if (known ? silence > extreme_of(&c->min) + COPA_SILENCE : !c->outage_end && silence > COPA_SILENCE) {
 		copa_restart(c);
 		c->outage_end = ack->now;
 	}

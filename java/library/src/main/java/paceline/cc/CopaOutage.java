@@ -8,8 +8,10 @@ final class CopaOutage {
     /** Beyond a smallest RTT a silence of more than this is an outage: TCP's first time-out (RFC 6298, section 2.1). */
     private static final long SILENCE = Units.SECOND;
 
-    private long since;
-    private long ended;
+    private static final long NONE = -1;
+
+    private long since = NONE;
+    private long ended = NONE;
 
     /** A packet leaves. To a time-out all that was in flight is lost: what it sends again begins the silence anew. */
     void onSent(Sent sent) {
@@ -18,10 +20,15 @@ final class CopaOutage {
         }
     }
 
-    /** Something arrives; true when that ends an outage. Before the first RTT, {@link Units#NEVER}, a long path looks like one. */
+    /**
+     * Something arrives; true when that ends an outage. Before the first RTT, {@link Units#NEVER}, that is believed once, as a
+     * long path looks like one.
+     */
     boolean ends(long now, long rttMin) {
-        boolean ends = rttMin != Units.NEVER && Units.since(now, since) > Units.plus(rttMin, SILENCE);
+        long silence = since == NONE ? 0 : Units.since(now, since);
         since = now;
+        boolean ends =
+                rttMin == Units.NEVER ? ended == NONE && silence > SILENCE : silence > Units.plus(rttMin, SILENCE);
         if (ends) {
             ended = now;
         }
@@ -32,7 +39,7 @@ final class CopaOutage {
     boolean delayed(Packets<Acked> packets) {
         int count = packets.count();
         for (int index = 0; index < count; index++) {
-            if (packets.get(index).sentAt >= ended) {
+            if (ended == NONE || packets.get(index).sentAt >= ended) {
                 return false;
             }
         }
