@@ -73,6 +73,9 @@ const OVERLOAD: f64 = 1.5;
 const OVERLOAD_LOST: f64 = 0.5;
 /// ... and if so many packets are (our choice: an initial window).
 const OVERLOAD_LEAST: f64 = INITIAL_WINDOW;
+/// A smoothed RTT of more than so many of the newest is that of an outage (our choice: more than round trips of a radio differ that waits for
+/// its turn; the mean would need ten round trips to forget it).
+const STALE: u64 = 16;
 /// A flow that sends this share of what it may is held back by nothing else (our choice: the other part is [`HEADROOM`]'s).
 const USED: f64 = 0.8;
 
@@ -95,7 +98,7 @@ pub struct Hops {
     /// What losses have left of it.
     share_kept: f64,
     spared: u32,
-    /// Smoothed, and twice the newest at most (our choice: an outage's round trips are gone with the first one after it, and not with the tenth).
+    /// Smoothed, and at most [`STALE`] times the newest.
     srtt: Nanos,
     path: PathRtt,
     limited: bool,
@@ -206,7 +209,7 @@ impl Hops {
 
     /// Measures.
     fn observe(&mut self, ack: &Ack<'_>) {
-        self.srtt = ack.srtt.min(ack.rtt.map_or(Nanos::MAX, |rtt| rtt + rtt));
+        self.srtt = ack.srtt.min(ack.rtt.map_or(Nanos::MAX, |rtt| rtt.mul_div(STALE, 1)));
         if self.path.ack(ack, self.mss) {
             self.doubt = Doubt::default();
         }

@@ -256,6 +256,7 @@ fn a_radio_that_takes_aggregates_is_filled() {
         ("ht20-2ss-mcs7", 1, "walk = { lowest = 1, highest = 7, hold = '500ms' }"),
         ("ht20-2ss-mcs7", 0, ""),
         ("vht80-2ss-mcs9", 1, ""),
+        ("vht80-2ss-mcs9", 3, ""),
         ("ht20-2ss-mcs7", 2, ""),
     ] {
         let wifi =
