@@ -86,7 +86,7 @@ impl FlowSender {
                 self.board.advance(newest.serial, rtt);
             }
         }
-        let mut stamped = advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0);
+        let mut stamped = advanced || (self.delivery == Delivery::Unreliable && delivery.rtt.is_some());
         if let Some((serial, sent_at)) = self.empty.filter(|&(_, sent_at)| sent_at == ack.echo_sent_at) {
             self.empty = None;
             self.board.advance(serial, now - sent_at);

@@ -421,6 +421,11 @@ impl Scoreboard {
         }
     }
 
+    /// What is lost and arrives nevertheless has waited for the end of an outage, and gives no RTT.
+    pub(crate) fn measure_no_lost(&mut self) {
+        self.packets.iter_mut().filter(|packet| packet.state == State::Lost).for_each(|packet| packet.follows = true);
+    }
+
     /// Lost packets that wait for their retransmission are in flight after all; says how many.
     pub(crate) fn restore(&mut self) -> u64 {
         self.waiting.clear();

@@ -317,6 +317,9 @@ impl FlowSender {
         let fresh = matches!(self.phase, Phase::Open | Phase::Cwr);
         self.lost.clear();
         self.board.lose_overdue(now, &mut self.lost);
+        if self.delivery == Delivery::Unreliable && self.driver.rtt.smoothed.is_some() {
+            self.board.measure_no_lost();
+        }
         let lost = self.lost.len() as u64;
         self.stats.packets_lost += lost;
         self.stats.timeouts += 1;

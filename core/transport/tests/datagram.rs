@@ -85,6 +85,31 @@ fn a_round_trip_longer_than_the_first_time_out_is_no_loss() {
     }
 }
 
+/// Karn's rule, for datagrams: those that the timer took for lost, and that come after an outage, measured the outage.
+#[test]
+fn what_waited_for_the_end_of_an_outage_gives_no_rtt() {
+    let mut world = datagrams_on(Path::default(), "fixed:window=20");
+    world.sender.write(u64::MAX);
+    world.run(Time::from_millis(500), false);
+    // Dark for 10 s: what was sent at first waits, and what the timer sends is lost.
+    let end = Time::from_millis(10_500);
+    let left = world.sent.len();
+    world.fate = Box::new(move |n, segment| Fate {
+        lost: n >= left + 20,
+        later: if n >= left { end - segment.sent_at } else { Nanos::ZERO },
+        ..Fate::default()
+    });
+    world.run(end, false);
+    world.fate = Box::new(|_, _| Fate::default());
+    let before = world.sender.stats();
+    world.run(Time::from_millis(13_000), false);
+    let stats = world.sender.stats();
+    assert!(before.timeouts > 3 && stats.spurious > 0, "{stats:?}");
+    assert_eq!(world.sender.srtt(), Some(Nanos::from_millis(20)));
+    // More than 2 s of 20 packets each round trip.
+    assert!(stats.packets_sent - before.packets_sent > 2000, "{stats:?}");
+}
+
 #[test]
 fn lost_acknowledgements_cost_nothing() {
     let mut world = datagrams_on(Path { ack_loss: 0.5, seed: 3, ..Path::default() }, "fixed:window=50");

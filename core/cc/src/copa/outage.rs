@@ -4,7 +4,7 @@
 //! What was sent before waited for the path, not in a queue. Were its RTTs believed, each flow would stay for seconds in the
 //! epochs of an RTT that is over, while those that begin behind the outage double their windows.
 
-use crate::controller::{Acked, Sent};
+use crate::controller::{Acked, Lost, Sent};
 use crate::units::{Nanos, Time};
 
 /// Beyond a smallest RTT a silence of more than this is an outage: TCP's first time-out (RFC 6298, section 2.1).
@@ -39,6 +39,11 @@ impl Outage {
             self.ended = Some(now);
         }
         ends
+    }
+
+    /// How many of these were sent since it ended: a path that is dark says nothing of how much it carries.
+    pub(super) fn lost_since(&self, packets: &[Lost]) -> usize {
+        packets.iter().filter(|packet| self.ended.is_none_or(|ended| packet.sent_at >= ended)).count()
     }
 
     /// All of these were sent before it ended.

@@ -34,7 +34,11 @@ fn ack(now: Time, rtt: Nanos, packets: &[Acked]) -> Ack<'_> {
 }
 
 fn lose(copa: &mut Copa, now: Time, count: usize) {
-    let packets = vec![Lost { seq: 0, bytes: MSS, sent_at: now, tag: 0, cause: crate::Cause::Unknown }; count];
+    lose_sent(copa, now, now, count);
+}
+
+fn lose_sent(copa: &mut Copa, sent_at: Time, now: Time, count: usize) {
+    let packets = vec![Lost { seq: 0, bytes: MSS, sent_at, tag: 0, cause: crate::Cause::Unknown }; count];
     copa.on_loss(&Loss {
         now,
         packets: &packets,
@@ -380,6 +384,8 @@ fn an_outage_starts_anew_and_what_was_sent_before_its_end_says_nothing() {
     copa.on_ack(&ack(Time::from_millis(3_000), Nanos::from_millis(2_800), &acked(200)));
     assert_eq!((copa.stage, copa.cwnd), (Stage::SlowStart, window.min(INITIAL_CWND)));
     assert!(!copa.delays.known(), "that RTT is not the path's");
+    lose_sent(&mut copa, Time::from_millis(2_999), Time::from_millis(3_010), 50);
+    assert_eq!(copa.ceiling.packets(), f64::INFINITY, "nor do losses of what was sent before tell how much it carries");
     copa.on_ack(&ack(Time::from_millis(3_030), Nanos::from_millis(30), &acked(3_000)));
     assert_eq!((copa.delays.min(), copa.cwnd), (Nanos::from_millis(30), window.min(INITIAL_CWND) + 1.0));
 }

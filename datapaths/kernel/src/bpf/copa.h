@@ -496,7 +496,8 @@ arithmetic void copa_on_loss(struct copa *c, u64 now, u32 lost)
 		c->last_cut = now;
 		c->last_change = now;
 	}
-	copa_count(c, now, 0, lost);
+	/* copa/outage.rs: a path that is dark says nothing of how much it carries. */
+	copa_count(c, now, 0, c->outage_end ? 0 : lost);
 }
 
 /* What it says was sent before an outage ended (copa/outage.rs): it waited for the path, not in a queue. */

@@ -237,7 +237,7 @@ final class Copa extends Controller {
     @Override
     public void onLoss(Loss loss) {
         mode.onLoss(loss.now, delays.latest);
-        count(loss.now, 0, loss.packets.count());
+        count(loss.now, 0, outage.lostSince(loss.packets));
     }
 
     /**

@@ -35,6 +35,17 @@ final class CopaOutage {
         return ends;
     }
 
+    /** How many of these were sent since it ended: a path that is dark says nothing of how much it carries. */
+    int lostSince(Packets<Lost> packets) {
+        int lost = 0;
+        for (int index = 0; index < packets.count(); index++) {
+            if (ended == NONE || packets.get(index).sentAt >= ended) {
+                lost++;
+            }
+        }
+        return lost;
+    }
+
     /** All of these were sent before it ended. */
     boolean delayed(Packets<Acked> packets) {
         int count = packets.count();
