@@ -182,11 +182,11 @@ fn known(controller: &str, via: &str, edge: &str) -> Option<&'static str> {
             "a window leaves once in an epoch of 5 ms (Zaki et al., SIGCOMM 2015, section 5.1), which is 50 round trips there"
         }
         ("verus", _, "30 % twice" | "dark 1 s" | "dark 3 s" | "dark 10 s" | "dark 30 s") => {
-            "as without the edge: delays of up to R = 6 times the smallest are borne (Zaki et al., section 4), a buffer of one BDP \
+            "as without the edge: delays of up to R = 6 times the smallest are borne (Verus' R; 6 is our default, as in ALCC), a buffer of one BDP \
              shows twice the smallest, and so losses alone stop it"
         }
         ("mdi", _, "30 % twice" | "dark 1 s" | "dark 3 s" | "dark 10 s" | "dark 30 s") => {
-            "as without the edge: a model of Verus, which bears delays of up to R = 6 times the smallest (Zaki et al., section 4), more \
+            "as without the edge: a model of Verus, which bears delays of up to R = 6 times the smallest (Verus' R, as in ALCC), more \
              than a buffer of one BDP shows, so that losses alone stop it"
         }
         ("sprout", "udp", "50 flows") => {
