@@ -60,7 +60,7 @@ pub fn read_json(file: &str, input: impl BufRead) -> Result<Vec<Record>, ReadErr
 /// As [`read_json`], up to where the file is cut off: the records before it, and what is wrong with the last line.
 ///
 /// # Errors
-/// When another line is no record, or there is none.
+/// When another line is not a record, or when there are no lines.
 pub fn read_json_to_cut(file: &str, input: impl BufRead) -> Result<(Vec<Record>, Option<ReadError>), ReadError> {
     let mut records = Vec::new();
     let mut lines = input.lines().enumerate().peekable();
