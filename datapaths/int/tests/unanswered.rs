@@ -62,12 +62,18 @@ fn requests(chain: &Chain, port: u16, count: usize) {
 
 /// A transfer while what the sink reports is told to the source.
 fn transfer_with_reports(chain: &Chain, source: &Source, sink: &mut Sink, port: u16, octets: usize) {
+    transfer_while(chain, source, sink, port, octets, || ());
+}
+
+/// The same, with something to do after each look at the reports.
+fn transfer_while(chain: &Chain, source: &Source, sink: &mut Sink, port: u16, octets: usize, mut then: impl FnMut()) {
     thread::scope(|scope| {
         let working = scope.spawn(|| chain.transfer(port, octets));
         while !working.is_finished() {
             for report in sink.reports(Duration::from_millis(20)).unwrap() {
                 source.reported(&report.tuple).unwrap();
             }
+            then();
         }
     });
 }
@@ -147,16 +153,10 @@ fn a_first_header_that_a_queue_drops_is_followed_by_another() {
     };
     let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
     let mut drops = true;
-    thread::scope(|scope| {
-        let working = scope.spawn(|| chain.transfer(PORT, 12 << 20));
-        while !working.is_finished() {
-            for report in sink.reports(Duration::from_millis(20)).unwrap() {
-                source.reported(&report.tuple).unwrap();
-            }
-            if drops && dropped(&chain) > 0 {
-                run(&chain.r, "nft delete table ip6 t");
-                drops = false;
-            }
+    transfer_while(&chain, &source, &mut sink, PORT, 12 << 20, || {
+        if drops && dropped(&chain) > 0 {
+            run(&chain.r, "nft delete table ip6 t");
+            drops = false;
         }
     });
     let sent = source.counters();
