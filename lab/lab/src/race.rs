@@ -155,14 +155,15 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
         .iter()
         .flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan)))
         .collect();
-    let mut notes = match settings.world {
+    let mut notes = first.notes.clone();
+    notes.extend(match settings.world {
         World::Sim => {
             let mut flows = scenario.contestants.iter().flat_map(|contestant| first.flows(contestant));
             flows.try_for_each(|flow| endpoints::check(&flow))?;
             Vec::new()
         }
         World::Real => real::check(&scenario.contestants, &plans)?,
-    };
+    });
     let mut runs = Vec::new();
     let mut failures = Vec::new();
     for result in Runner::new(settings.world.threads(settings.threads), progress).each(&jobs)? {

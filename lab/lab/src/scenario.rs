@@ -17,6 +17,7 @@ mod check;
 mod effective;
 mod link;
 pub(crate) mod places;
+mod racers;
 mod range;
 mod setting;
 mod source;

@@ -333,6 +333,19 @@ fn bad_options_name_the_option() {
     }
 }
 
+/// A file that spells a value out that has become the default goes on to run, and says so.
+#[test]
+fn two_texts_of_one_contestant_run_once() {
+    let spelt = SMALL.replace("\"reno@tcp\"", "\"copa@udp\", \"reno@tcp\", \"copa:delta=0.5@udp\"");
+    let list = Options { contestants: Some("reno@tcp,copa:delta=0.5@udp,copa@udp".into()), ..Options::default() };
+    for (text, options, of) in [(&*spelt, Options::default(), "copa:delta=0.5@udp"), (SMALL, list, "copa@udp")] {
+        let source = Source::from_text("s.toml", &format!("seconds = 1\nruns = 1{text}"), options);
+        let race = race(&source, &Settings::default()).unwrap();
+        assert_eq!(race.notes, [format!("{of} means copa@udp, which races already: it runs once")]);
+        assert_eq!(race.runs.len(), 2);
+    }
+}
+
 #[test]
 fn ranges_are_drawn_for_each_run_and_from_its_seed_alone() {
     let text = format!("runs = 20{SMALL}[[flows]]\nstart = \"10ms..30ms\"\ncount = \"2..4\"\n");

@@ -30,14 +30,6 @@ impl Scenario {
         if self.contestants.is_empty() {
             return wrong("contestants", "there is no contestant; give at least one, such as [\"cubic@tcp\"]");
         }
-        for (index, contestant) in self.contestants.iter().enumerate() {
-            if self.contestants[..index].contains(contestant) {
-                return Err(KeyError::new(
-                    format!("contestants[{index}]"),
-                    format!("{contestant} races twice; take one out"),
-                ));
-            }
-        }
         self.check_topology()?;
         let mut total: u64 = 0;
         for (index, flow) in self.flows.iter().enumerate() {

@@ -12,10 +12,11 @@ use rand::RngExt;
 
 use super::effective;
 use super::places::{Places, printable};
+use super::racers::Racers;
 use super::range::{self, Draws};
 use super::setting::{self, Setting, SettingError};
 use super::{KeyError, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Who};
-use crate::contestant::{Contestant, ContestantError, split_list};
+use crate::contestant::{Contestant, split_list};
 use crate::input::{self, Bounds};
 
 /// Most runs of a contestant (our choice: every run's record is kept until the end).
@@ -68,6 +69,8 @@ pub struct Plan {
     pub scenario: Scenario,
     /// The draws by key.
     pub drawn: BTreeMap<String, String>,
+    /// What is to be told of who races.
+    pub(crate) notes: Vec<String>,
     /// What the scenario has in their places, by key.
     written: BTreeMap<String, Option<String>>,
     seed: Seed,
@@ -144,14 +147,14 @@ impl Source {
         let settings = self.settings()?;
         let places = Places::parse(&self.file, &self.text, &settings)?;
         // The seed, to draw with, stands outside every range.
-        let (first, _) = self.draw(&places, Seed(0))?;
+        let (first, _, notes) = self.draw(&places, Seed(0))?;
         let race = Seed(first.seed);
         let mut traces = self.known.clone();
         let mut drawn = Vec::new();
         let numbers = only.map_or(1..=first.runs, |number| number..=number);
         for number in numbers {
             let seed = Seed(race.derive(&format!("run {number}")));
-            let (mut scenario, mut draws) = self.draw(&places, seed)?;
+            let (mut scenario, mut draws, _) = self.draw(&places, seed)?;
             for (key, direction) in scenario.directions() {
                 self.load(&places, &key, direction, &mut traces)?;
             }
@@ -163,7 +166,17 @@ impl Source {
             let graph = scenario.graph()?;
             let mut ways = scenario.flow_ways(&graph)?;
             ways.extend(scenario.cross_ways(&graph)?);
-            Ok(Plan { number, scenario, drawn, written, seed, traces: traces.clone(), graph, ways })
+            Ok(Plan {
+                number,
+                scenario,
+                drawn,
+                written,
+                seed,
+                traces: traces.clone(),
+                notes: notes.clone(),
+                graph,
+                ways,
+            })
         };
         let at = |KeyError { key, problem }| places.at(&key, problem);
         let plans = drawn.into_iter().map(plan).collect::<Result<Vec<Plan>, KeyError>>().map_err(at)?;
@@ -209,13 +222,14 @@ impl Source {
         Ok(settings)
     }
 
-    /// The scenario of a run with this seed, and the draws.
-    fn draw(&self, places: &Places<'_>, seed: Seed) -> Result<(Scenario, Draws), ScenarioError> {
+    /// The scenario of a run with this seed, the draws, and what is to be told of who races.
+    fn draw(&self, places: &Places<'_>, seed: Seed) -> Result<(Scenario, Draws, Vec<String>), ScenarioError> {
         let draws = range::draw(places, seed)?;
         let places = places.with(&draws.values)?;
         // Here and not there, because an error in an element of an array has the array's place.
+        let mut racers = Racers::default();
         for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
-            if let Some(Err(problem)) = place.string.as_deref().map(contestant) {
+            if let Some(Err(problem)) = place.string.as_deref().map(|text| racers.add(text)) {
                 return Err(places.at(&place.path, problem.to_string()));
             }
         }
@@ -232,31 +246,27 @@ impl Source {
                 *trace = self.folder.join(&*trace).display().to_string();
             }
         }
-        self.apply(&mut scenario)?;
+        self.apply(&mut scenario, &mut racers)?;
+        scenario.contestants = racers.contestants;
         if !scenario.flows.is_empty() && scenario.flows.iter().all(|flow| flow.contestant != Who::Each) {
             let problem = "no flow belongs to the contestant under test; write contestant = \"each\" in one";
             return Err(places.at("flows", problem));
         }
         scenario.check().map_err(|KeyError { key, problem }| places.at(&key, problem))?;
-        Ok((scenario, draws))
+        Ok((scenario, draws, racers.notes))
     }
 
-    fn apply(&self, scenario: &mut Scenario) -> Result<(), ScenarioError> {
+    fn apply(&self, scenario: &mut Scenario, racers: &mut Racers) -> Result<(), ScenarioError> {
         let options = &self.options;
         if let Some(list) = &options.contestants {
             let wrong = |problem| ScenarioError::Option { option: "--contestants".to_owned(), problem };
-            let mut contestants = Vec::new();
+            *racers = Racers::default();
             for item in split_list(list) {
-                let contestant = contestant(&item).map_err(|error| wrong(error.to_string()))?;
-                if contestants.contains(&contestant) {
-                    return Err(wrong(format!("{contestant} races twice; take one out")));
-                }
-                contestants.push(contestant);
+                racers.add(&item).map_err(|error| wrong(error.to_string()))?;
             }
-            if contestants.is_empty() {
+            if racers.contestants.is_empty() {
                 return Err(wrong("there is no contestant; give at least one, such as cubic@tcp".to_owned()));
             }
-            scenario.contestants = contestants;
         }
         for (option, trace, direction) in
             [("--trace", &options.trace, &mut scenario.down), ("--up", &options.up, &mut scenario.up)]
@@ -347,26 +357,6 @@ fn begin_anywhere(scenario: &mut Scenario, draws: &mut Draws, seed: Seed, traces
             direction.trace_start = Some(start);
         }
     }
-}
-
-/// Why someone cannot race.
-#[derive(Debug, thiserror::Error)]
-enum RacerError {
-    #[error(transparent)]
-    Contestant(Box<ContestantError>),
-    #[error("'{0}' holds a range, but who races is the same in every run; name each value as a contestant")]
-    Range(String),
-}
-
-/// One of those who race.
-fn contestant(text: &str) -> Result<Contestant, RacerError> {
-    text.parse().map_err(|error: ContestantError| {
-        if text.contains("..") {
-            RacerError::Range(printable(text, 60))
-        } else {
-            RacerError::Contestant(Box::new(error))
-        }
-    })
 }
 
 impl Plan {

@@ -1,0 +1,49 @@
+//! Who races: the texts of a file or of an option, each contestant once.
+
+use super::places::printable;
+use crate::contestant::{Contestant, ContestantError};
+
+/// Why someone cannot race.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RacerError {
+    #[error(transparent)]
+    Contestant(Box<ContestantError>),
+    #[error("'{0}' holds a range, but who races is the same in every run; name each value as a contestant")]
+    Range(String),
+    #[error("{0} races twice; take one out")]
+    Twice(Contestant),
+}
+
+/// Those who race, in their order. Two texts may mean the same, as one with a value that is the default does: the second is told of
+/// in a note and does not run, so that a file outlives a default.
+#[derive(Default)]
+pub(super) struct Racers {
+    texts: Vec<String>,
+    pub(super) contestants: Vec<Contestant>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Racers {
+    /// Adds the contestant of a text.
+    pub(super) fn add(&mut self, text: &str) -> Result<(), RacerError> {
+        let text = text.trim();
+        let contestant: Contestant = text.parse().map_err(|error: ContestantError| {
+            if text.contains("..") {
+                RacerError::Range(printable(text, 60))
+            } else {
+                RacerError::Contestant(Box::new(error))
+            }
+        })?;
+        if self.texts.iter().any(|other| other == text) {
+            return Err(RacerError::Twice(contestant));
+        }
+        self.texts.push(text.to_owned());
+        if self.contestants.contains(&contestant) {
+            let other = printable(text, 60);
+            self.notes.push(format!("{other} means {contestant}, which races already: it runs once"));
+        } else {
+            self.contestants.push(contestant);
+        }
+        Ok(())
+    }
+}
