@@ -5,6 +5,7 @@
 //! given back, as far as it fits there.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::io::{Error, Write};
 use std::ops::ControlFlow;
 use std::ptr;
 
@@ -27,6 +28,8 @@ const PATH: usize = 4096;
 const FIRST: [&[u8]; 4] = [b"libasan.so", b"libhwasan.so", b"libclang_rt.asan", b"libclang_rt.hwasan"];
 /// Names of dynamic linkers for C libraries other than glibc have one of these.
 const OTHER_LINKERS: [&[u8]; 3] = [b"ld-musl", b"uClibc", b"linker"];
+/// What glibc's calls itself begins so (its sysdeps/*/shlib-versions).
+const LINKER: &[u8] = b"ld-linux";
 
 pub(crate) type Variables = *const *const c_char;
 
@@ -147,9 +150,14 @@ fn without(preload: &CStr, value: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Whether a program can load this library, as far as its file tells.
+/// Whether a program can load this library, as far as its file tells. One that is not there runs after all when `posix_spawn` goes to
+/// another folder first: what it is cannot be seen then. One that may not be read is taken for a program like this one.
 fn takes(program: Program<'_>, preload: &CStr) -> bool {
-    is_reachable(preload) && program.open().is_none_or(|file| fits(&file, SCRIPTS))
+    is_reachable(preload)
+        && match program.open() {
+            Some(file) => fits(&file, SCRIPTS),
+            None => Error::last_os_error().raw_os_error() != Some(libc::ENOENT),
+        }
 }
 
 /// Whether this library can be opened from here: a `chroot` or other rights may be in the way.
@@ -176,10 +184,7 @@ impl Program<'_> {
     fn open(self) -> Option<File> {
         match self {
             Self::At(folder, path) => File::open(folder, path),
-            Self::Open(fd) => {
-                let copy = next::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
-                (copy >= 0).then_some(File(copy))
-            }
+            Self::Open(fd) => File::reopen(fd),
             Self::Named(name) if name.to_bytes().contains(&b'/') => File::open(libc::AT_FDCWD, name),
             Self::Named(name) => {
                 // SAFETY: a string, or null.
@@ -211,7 +216,18 @@ impl File {
     fn open(folder: c_int, path: &CStr) -> Option<Self> {
         // SAFETY: a string.
         let fd = unsafe { libc::openat(folder, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK) };
-        (fd >= 0).then_some(Self(fd))
+        (fd >= 0).then(|| Self(fd))
+    }
+
+    /// Opens what a descriptor has anew: one of `O_PATH` cannot be read. Without /proc it is read as it is.
+    fn reopen(fd: c_int) -> Option<Self> {
+        let mut room = [0_u8; 64];
+        let len = write!(&mut room[..], "/proc/thread-self/fd/{fd}\0").map_or(0, |()| room.len());
+        let anew = CStr::from_bytes_until_nul(&room[..len]).ok().and_then(|path| Self::open(libc::AT_FDCWD, path));
+        anew.or_else(|| {
+            let copy = next::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
+            (copy >= 0).then(|| Self(copy))
+        })
     }
 
     /// Fills the buffer as far as the file goes; answers how far.
@@ -256,8 +272,11 @@ fn is_like_us(file: &File, header: &[u8]) -> bool {
         return false;
     }
     let parts = Parts { file, table: number(header, 32, 8), size: number(header, 54, 2), count: number(header, 56, 2) };
-    // Linked statically: nothing is loaded, and what it starts may be.
-    let Some((_, at, len)) = parts.find(INTERPRETER) else { return true };
+    let Some((_, at, len)) = parts.find(INTERPRETER) else {
+        // Linked statically: nothing is loaded, and what it starts may be.
+        return !parts.is_library()
+            || parts.has_text(LIBRARY_NAME, |name| name.starts_with(LINKER)) == cfg!(target_env = "gnu");
+    };
     let mut room = [0; 256];
     let linker = file.text(at, len, &mut room).rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let other = OTHER_LINKERS.iter().any(|name| linker.windows(name.len()).any(|part| part == *name));
@@ -289,6 +308,11 @@ const LOADED: u64 = 1;
 const DYNAMIC: u64 = 2;
 const INTERPRETER: u64 = 3;
 
+/// Kinds of entries in the dynamic section.
+const NEEDED: u64 = 1;
+const NAMES: u64 = 5;
+const LIBRARY_NAME: u64 = 14;
+
 impl Parts<'_> {
     fn of(&self, kind: u64) -> impl Iterator<Item = Part> {
         (0..self.count).filter_map(move |at| {
@@ -304,27 +328,39 @@ impl Parts<'_> {
 
     /// Whether it asks for a library that ends the program unless it is the first to be loaded.
     fn comes_first(&self) -> bool {
-        const NEEDED: u64 = 1;
-        const NAMES: u64 = 5;
-        let Some((_, start, len)) = self.find(DYNAMIC) else { return false };
-        let entries = || {
-            (0..len / 16).map_while(move |at| {
-                let mut entry = [0; 16];
-                self.file.read(&mut entry, start + at * 16);
-                let (tag, value) = (number(&entry, 0, 8), number(&entry, 8, 8));
-                (tag != 0).then_some((tag, value))
-            })
-        };
-        let Some((_, names)) = entries().find(|(tag, _)| *tag == NAMES) else { return false };
+        self.has_text(NEEDED, |name| FIRST.iter().any(|first| name.starts_with(first)))
+    }
+
+    /// Whether it is a library that can be run: a dynamic linker. Programs that are linked statically and can be loaded anywhere say so
+    /// (the linker's DF_1_PIE).
+    fn is_library(&self) -> bool {
+        const FLAGS: u64 = 0x6fff_fffb;
+        const ANYWHERE: u64 = 0x0800_0000;
+        self.find(DYNAMIC).is_some() && self.entries().all(|(tag, value)| tag != FLAGS || value & ANYWHERE == 0)
+    }
+
+    /// Whether its dynamic section has a text of this kind that is so.
+    fn has_text(&self, kind: u64, is_so: impl Fn(&[u8]) -> bool) -> bool {
+        let Some((_, names)) = self.entries().find(|(tag, _)| *tag == NAMES) else { return false };
         let Some(names) = self.of(LOADED).find_map(|(place, at, len)| {
             names.checked_sub(place).filter(|inside| *inside < len).map(|inside| at + inside)
         }) else {
             return false;
         };
-        entries().filter(|(tag, _)| *tag == NEEDED).any(|(_, name)| {
+        self.entries().filter(|(tag, _)| *tag == kind).any(|(_, name)| {
             let mut room = [0; 64];
-            let name = self.file.text(names.saturating_add(name), 64, &mut room);
-            FIRST.iter().any(|first| name.starts_with(first))
+            is_so(self.file.text(names.saturating_add(name), 64, &mut room))
+        })
+    }
+
+    /// Kinds and values of what its dynamic section has.
+    fn entries(&self) -> impl Iterator<Item = (u64, u64)> {
+        let (_, start, len) = self.find(DYNAMIC).unwrap_or_default();
+        (0..len / 16).map_while(move |at| {
+            let mut entry = [0; 16];
+            self.file.read(&mut entry, start + at * 16);
+            let (tag, value) = (number(&entry, 0, 8), number(&entry, 8, 8));
+            (tag != 0).then_some((tag, value))
         })
     }
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use common::{folder, installed, is_root, shimmed_as_we_are, skip};
 
-const WAYS: [&str; 13] = [
+const WAYS: [&str; 14] = [
     "execve",
     "execv",
     "execvp",
@@ -23,6 +23,7 @@ const WAYS: [&str; 13] = [
     "execle",
     "fexecve",
     "execveat",
+    "place",
     "syscall",
     "posix_spawn",
     "posix_spawnp",
@@ -73,7 +74,7 @@ fn what_cannot_load_it_runs_without() {
             skip(name, reason);
             continue;
         };
-        for way in WAYS {
+        for way in WAYS.into_iter().chain(["posix_spawn_elsewhere"]) {
             let said = heard(&starter, way, &program, None);
             assert_eq!(said, WITHOUT, "{way} {}", program.display());
         }
@@ -82,6 +83,33 @@ fn what_cannot_load_it_runs_without() {
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(heard(&starter, "execve", &script, None), WITHOUT, "a script for {}", program.display());
     }
+}
+
+/// A dynamic linker that a program runs as a program, as wrappers of bundled programs do.
+#[test]
+fn a_linker_of_another_c_library_runs_without() {
+    let name = "a_linker_of_another_c_library_runs_without";
+    let folder = folder(name);
+    let Some(starter) = compiled("cc", &[], folder.path().join("starter")) else { return skip(name, "no C compiler") };
+    let lines = [
+        ("ld-linux-", Some(starter.clone()), WITH),
+        ("ld-musl-", compiled("musl-gcc", &[], folder.path().join("musl")), WITHOUT),
+    ];
+    for (linker, program, due) in lines {
+        let Some((linker, program)) = linker_called(linker).zip(program) else {
+            skip(name, linker);
+            continue;
+        };
+        let line = format!("{} {}", linker.display(), program.display());
+        assert_eq!(heard(&starter, "system", Path::new(&line), None), due, "{line}");
+    }
+}
+
+/// Where the dynamic linker is whose name begins so, for programs of this machine.
+fn linker_called(start: &str) -> Option<PathBuf> {
+    let mut files =
+        ["/lib64", "/lib"].into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    files.find(|file| file.file_name().to_string_lossy().starts_with(start)).map(|file| file.path())
 }
 
 #[test]
