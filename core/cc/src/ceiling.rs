@@ -12,7 +12,11 @@ use crate::units::{Nanos, Time};
 
 /// Packets of a cycle at the least: two losses among them are the 5 % (mvfst: 2 over its tolerance) ...
 const PACKETS: u32 = 40;
-/// ... or so many losses among fewer (our choice: a tenth).
+/// ... below a low ceiling those of so many round trips, but not fewer than these (our choice: at a sixteenth of a packet it rises
+/// after a hundred round trips, not after six hundred), ...
+const ROUND_TRIPS: f64 = 20.0;
+const LEAST_PACKETS: f64 = 8.0;
+/// ... or so many losses among fewer (our choice: a tenth of them).
 const LOSSES: u32 = 4;
 /// Packets of a cycle at the least while a flow starts (our choice: the initial window).
 const FIRST_PACKETS: u32 = 10;
@@ -28,6 +32,9 @@ const TOLERATED_IN_QUEUES: u64 = 50;
 /// hundred cycles), one of 2 %.
 const DOUBT: u64 = 10 * 19;
 const DOUBT_IN_QUEUES: u64 = 49;
+/// The largest share that a cycle calls lost (our choice: the losses of a burst are known before what arrives of it, and would leave
+/// a sixteenth of a packet where all flows together had overfilled a queue once).
+const MOST_LOST: f64 = 0.75;
 /// Shares of loss up to which the ceiling rises (as above: 2 %), and up to which its steps
 /// double (our choice: half of it).
 const RISES: f64 = 0.02;
@@ -56,7 +63,7 @@ pub enum Signs {
 pub enum Verdict {
     /// No more loss than is tolerated.
     Clean,
-    /// More: this share was lost.
+    /// More: this share was lost, or three quarters where more was.
     Lossy(f64),
 }
 
@@ -93,7 +100,7 @@ impl Ceiling {
         let [delivered, lost] = [delivered, lost].map(|count| count.min(MOST as usize) as u32);
         self.counted = (self.counted + delivered + lost).min(MOST);
         self.lost = (self.lost + lost).min(MOST);
-        let (span, packets) = if signs == Signs::Starting { (rtt, FIRST_PACKETS) } else { (rtt + rtt, PACKETS) };
+        let (span, packets) = if signs == Signs::Starting { (rtt, FIRST_PACKETS) } else { (rtt + rtt, self.enough()) };
         if now <= self.since + span || (self.counted < packets && self.lost < LOSSES) {
             return None;
         }
@@ -105,7 +112,7 @@ impl Ceiling {
         let share = lost as f64 / counted as f64;
         if excess * excess > doubt * counted {
             self.begin();
-            return Some(Verdict::Lossy(share));
+            return Some(Verdict::Lossy(share.min(MOST_LOST)));
         }
         self.before = None;
         if share > RISES {
@@ -123,6 +130,11 @@ impl Ceiling {
         self.packets += self.step;
         self.step *= 2.0;
         Some(Verdict::Clean)
+    }
+
+    /// Packets of a cycle at the least.
+    fn enough(&self) -> u32 {
+        (ROUND_TRIPS * self.packets).clamp(LEAST_PACKETS, f64::from(PACKETS)) as u32
     }
 
     fn begin(&mut self) {
@@ -180,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn below_a_low_ceiling_fewer_packets_make_a_cycle() {
+        for (window, packets) in [(0.0625, 8), (0.5, 10), (1.0, 20), (4.0, 40)] {
+            let mut ceiling = Ceiling::default();
+            ceiling.lower(window);
+            assert_eq!(cycle(&mut ceiling, 1, packets - 1, 0, Signs::Unclear), None, "{window}");
+            assert_eq!(cycle(&mut ceiling, 1, 1, 0, Signs::Unclear), Some(Verdict::Clean), "{window}");
+        }
+    }
+
+    #[test]
     fn five_percent_are_borne_and_what_is_surely_more_is_not() {
         // 3.16 standard deviations above 5 %: 6.4 of 40, 11.9 of 100, 71.8 of 1000; one above 2 %: 1.7, 3.4 and 24.4.
         for (signs, packets, borne) in [
@@ -195,7 +217,7 @@ mod tests {
             assert_eq!(verdict(borne + 1), Some(Verdict::Lossy((borne + 1) as f64 / packets as f64)));
         }
         let verdict = cycle(&mut Ceiling::default(), 1, usize::MAX, usize::MAX, Signs::Unclear);
-        assert_eq!(verdict, Some(Verdict::Lossy(1.0)));
+        assert_eq!(verdict, Some(Verdict::Lossy(0.75)), "not all of it at once");
     }
 
     #[test]

@@ -269,7 +269,7 @@ impl Copa {
         self.last_ack = None;
     }
 
-    /// Heavy loss says what the delay does not ([`Ceiling`]): no more is kept of the window than arrived.
+    /// Heavy loss says what the delay does not ([`Ceiling`]): no more is kept of the window than arrived, or a quarter.
     fn count(&mut self, now: Time, delivered: usize, lost: usize) {
         let rtt = self.delays.latest;
         if self.config.rules == Rules::Release {

@@ -58,8 +58,10 @@
 #define COPA_LEAST (COPA_ONE / 16)
 #define COPA_NEAR 256
 #define COPA_STANDS 20
-/* ceiling.rs: PACKETS, LOSSES, FIRST_PACKETS, MANY, TOLERATED, DOUBT, 1/RISES, 1/DOUBLES, FIRST_STEP and LEAST_STEP. */
+/* ceiling.rs: PACKETS, ROUND_TRIPS, LEAST_PACKETS, LOSSES, FIRST_PACKETS, MANY, TOLERATED, DOUBT, 1/(1 - MOST_LOST), 1/RISES, 1/DOUBLES, FIRST_STEP and LEAST_STEP. */
 #define COPA_CYCLE_PACKETS 40
+#define COPA_CYCLE_ROUND_TRIPS 20
+#define COPA_CYCLE_LEAST_PACKETS 8
 #define COPA_CYCLE_LOSSES 4
 #define COPA_CYCLE_FIRST_PACKETS 10
 #define COPA_CYCLES 64
@@ -68,6 +70,7 @@
 #define COPA_TOLERATED_IN_QUEUES 50
 #define COPA_DOUBT (10 * 19)
 #define COPA_DOUBT_IN_QUEUES 49
+#define COPA_LEAST_KEPT 4
 #define COPA_RISES 50
 #define COPA_DOUBLES 100
 #define COPA_FIRST_STEP 32
@@ -422,6 +425,18 @@ arithmetic void copa_begin_cycles(struct copa *c)
 	c->cycle_lost = 0;
 }
 
+/* Packets of a cycle at the least. */
+arithmetic u64 copa_enough(const struct copa *c)
+{
+	u64 packets = COPA_CYCLE_PACKETS;
+
+	if (!c->steady)
+		return COPA_CYCLE_FIRST_PACKETS;
+	if (c->ceiling)
+		packets = copa_smaller(c->ceiling * COPA_CYCLE_ROUND_TRIPS >> COPA_SHIFT, packets);
+	return copa_larger(packets, COPA_CYCLE_LEAST_PACKETS);
+}
+
 /* A cycle had no more losses than are tolerated: the ceiling may rise. */
 arithmetic void copa_rise(struct copa *c, u64 packets, u64 lost)
 {
@@ -445,8 +460,8 @@ arithmetic void copa_rise(struct copa *c, u64 packets, u64 lost)
 }
 
 /*
- * Counts packets and losses. Heavy loss says what the delay does not: no more is kept of the window than arrived, and that is its
- * ceiling, which rises by steps that double while nearly nothing is lost.
+ * Counts packets and losses. Heavy loss says what the delay does not: no more is kept of the window than arrived, or a quarter,
+ * and that is its ceiling, which rises by steps that double while nearly nothing is lost.
  */
 arithmetic void copa_count(struct copa *c, u64 now, u32 delivered, u32 missing)
 {
@@ -455,14 +470,13 @@ arithmetic void copa_count(struct copa *c, u64 now, u32 delivered, u32 missing)
 	const u64 tolerated = queue ? COPA_TOLERATED_IN_QUEUES : COPA_TOLERATED;
 	const u64 doubt = queue ? COPA_DOUBT_IN_QUEUES : COPA_DOUBT;
 	const u64 span = (c->steady ? 2 : 1) * (u64)c->latest;
-	const u32 least = c->steady ? COPA_CYCLE_PACKETS : COPA_CYCLE_FIRST_PACKETS;
 	u64 packets, lost, excess, kept;
 
 	c->cycle_packets = copa_smaller((u64)c->cycle_packets + delivered + missing, COPA_CYCLE_MOST);
 	c->cycle_lost = copa_smaller((u64)c->cycle_lost + missing, COPA_CYCLE_MOST);
 	packets = c->cycle_packets;
 	lost = c->cycle_lost;
-	if (now <= c->cycle_since + span || (packets < least && lost < COPA_CYCLE_LOSSES))
+	if (now <= c->cycle_since + span || (packets < copa_enough(c) && lost < COPA_CYCLE_LOSSES))
 		return;
 	c->cycle_since = now;
 	excess = copa_larger(tolerated * lost, packets) - packets;
@@ -475,7 +489,7 @@ arithmetic void copa_count(struct copa *c, u64 now, u32 delivered, u32 missing)
 	c->lowered = 1;
 	c->ceiling_before = c->ceiling;
 	c->ceiling_step_before = c->ceiling_step;
-	kept = c->cwnd * (packets - lost) / packets;
+	kept = copa_larger(c->cwnd * (packets - lost) / packets, c->cwnd / COPA_LEAST_KEPT);
 	if (!c->steady || queue)
 		kept = copa_smaller(kept, c->cwnd / 2);
 	c->steady = 1;

@@ -7,7 +7,10 @@ package paceline.cc;
 final class Ceiling {
     /** Packets of a cycle at the least: two losses among them are the 5 % (mvfst: 2 over its tolerance) ... */
     private static final long PACKETS = 40;
-    /** ... or so many losses among fewer (our choice: a tenth). */
+    /** ... below a low ceiling those of so many round trips, but not fewer than these (our choice), ... */
+    private static final double ROUND_TRIPS = 20.0;
+    private static final double LEAST_PACKETS = 8.0;
+    /** ... or so many losses among fewer (our choice: a tenth of them). */
     private static final long LOSSES = 4;
     /** Packets of a cycle at the least while a flow starts (our choice: the initial window). */
     private static final long FIRST_PACKETS = 10;
@@ -19,6 +22,8 @@ final class Ceiling {
     /** How far losses must be beyond that: squares of standard deviations, times the square of the above, per packet. */
     private static final long DOUBT = 10 * 19;
     private static final long DOUBT_IN_QUEUES = 49;
+    /** The largest share that a cycle calls lost (our choice: losses of a burst are known before what arrives of it). */
+    private static final double MOST_LOST = 0.75;
     /** Shares of loss up to which the ceiling rises (as above: 2 %), and up to which its steps double (our choice). */
     private static final double RISES = 0.02;
     private static final double DOUBLES = 0.01;
@@ -77,6 +82,11 @@ final class Ceiling {
         begin();
     }
 
+    /** Packets of a cycle at the least. */
+    private long enough() {
+        return (long) Math.max(Math.min(ROUND_TRIPS * packets, PACKETS), LEAST_PACKETS);
+    }
+
     private void begin() {
         cycles = 0;
         counted = 0;
@@ -92,7 +102,7 @@ final class Ceiling {
         lost = Math.min(lost + missing, MOST);
         boolean starting = signs == Signs.STARTING;
         long end = Units.plus(since, starting ? rtt : Units.plus(rtt, rtt));
-        if (now <= end || (counted < (starting ? FIRST_PACKETS : PACKETS) && lost < LOSSES)) {
+        if (now <= end || (counted < (starting ? FIRST_PACKETS : enough()) && lost < LOSSES)) {
             return Verdict.NONE;
         }
         since = now;
@@ -100,7 +110,7 @@ final class Ceiling {
         long excess = Math.max((queue ? TOLERATED_IN_QUEUES : TOLERATED) * lost - counted, 0);
         double part = lost / (double) counted;
         if (excess * excess > (queue ? DOUBT_IN_QUEUES : DOUBT) * counted) {
-            share = part;
+            share = Math.min(part, MOST_LOST);
             begin();
             return Verdict.LOSSY;
         }

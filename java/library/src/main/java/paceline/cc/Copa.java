@@ -143,7 +143,7 @@ final class Copa extends Controller {
         }
     }
 
-    /** Heavy loss says what the delay does not ({@link Ceiling}): no more is kept of the window than arrived. */
+    /** Heavy loss says what the delay does not ({@link Ceiling}): no more is kept of the window than arrived, or a quarter. */
     private void count(long now, int delivered, int lost) {
         if (release) {
             guard(now, delivered, lost);
