@@ -17,7 +17,8 @@
 //!   window; and never less than two packets in a round trip, so that a wrong report has no effect for long. Losses of other causes, and
 //!   every 33rd of the medium in a row, take 20 % off for some round trips.
 //! - *Doubt.* Where round trips are longer than the reported queues explain, the queue is at a hop that does not report, or the
-//!   reports lie: the flow is CUBIC for a while. So it is where more is sent than arrives, and half as much is lost.
+//!   reports lie: the flow is CUBIC for a while. So it is where more is sent than arrives, and half as much is lost, and at timeouts of a
+//!   flow that sends no more than two packets in a round trip, where the queue is full: they are too many there.
 //! - Without a fresh report it is CUBIC from the window it has.
 
 mod burst;
@@ -151,8 +152,9 @@ impl Hops {
 
     /// Shares out anew: window and pace.
     fn steer(&mut self) {
-        let (share, own_radio) =
-            self.tightest().map_or((f64::INFINITY, false), |(link, share)| (share, link.is_own_radio()));
+        let (share, own_radio, crowd) = self
+            .tightest()
+            .map_or((f64::INFINITY, false, false), |(link, share)| (share, link.is_own_radio(), link.is_full()));
         let arriving = self.arriving();
         // While no link is known to be full, the tightest queue must hold what is sent above what arrives.
         let room = if share.is_finite() { f64::INFINITY } else { self.room / self.srtt.as_secs_f64() };
@@ -167,6 +169,8 @@ impl Hops {
         // A radio of its own has its own pace, and no more in flight.
         let (headroom, spare, gain) =
             if own_radio { (1.0, RADIO_SPARE, AT_ITS_PACE) } else { (HEADROOM, SPARE_PACKETS, 1.0) };
+        // Of a flow in a crowd, which has less than it may send at least, spare packets would be as many again.
+        let spare = if crowd { spare.min(window - MINIMUM_WINDOW) } else { spare };
         self.gain = gain;
         self.cubic.set((headroom * window + spare).max(MINIMUM_WINDOW));
     }
@@ -245,6 +249,13 @@ impl Hops {
         bytes as f64 / f64::from(self.mss)
     }
 
+    /// Whether the flow sends what it may send at least, or hardly more, and the queue is full: a timeout then shows that there is less
+    /// for each.
+    fn is_crowded(&self) -> bool {
+        self.rate / self.weight() * self.srtt.as_secs_f64() < HEADROOM * MINIMUM_WINDOW
+            && self.tightest().is_some_and(|(link, _)| link.is_full())
+    }
+
     /// Whether the round trip shows that the path takes less than the reports permit.
     fn is_overload(&self) -> bool {
         let (lost, arrived) = (self.packets(self.round.lost), self.packets(self.round.arrived));
@@ -317,6 +328,9 @@ impl Controller for Hops {
         if timeout.count > 1 {
             // The path may be gone: reports count again from the next one on.
             self.fresh_until = timeout.now;
+        }
+        if self.steering && self.is_crowded() {
+            self.doubt.begin(timeout.now);
         }
         if !self.steers(timeout.now) {
             self.cubic.on_timeout(timeout);

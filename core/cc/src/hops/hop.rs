@@ -325,6 +325,11 @@ impl Link {
         self.contest.since.is_some()
     }
 
+    /// Several flows have filled its queue, and it has not become short since.
+    pub(super) fn is_full(&self) -> bool {
+        self.flows > 1.0 && self.contest.full
+    }
+
     /// What the flow had beyond its share in a contest is its own part of what others leave.
     pub(super) fn keep(&mut self, rate: f64) {
         if let Some(capacity) = self.capacity {
