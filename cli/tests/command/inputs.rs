@@ -113,6 +113,28 @@ fn a_pipe_is_not_waited_for() {
 }
 
 #[test]
+fn a_compressed_file_is_named_as_one() {
+    let lab = Lab::new();
+    fs::write(lab.path("packed"), b"\x28\xb5\x2f\xfd\xa4\0\x7d").unwrap();
+    for words in [
+        "trace import packed lte.down",
+        "trace info packed",
+        "race packed",
+        "race small.toml --trace packed",
+        "replay packed",
+        "conform --as copa --events packed",
+        "conform --as copa --qlog packed",
+        "conform --as cubic --pcap packed",
+        "mdi check packed",
+        "plot packed",
+        "report packed --out page",
+    ] {
+        let line = refusal(&run(&lab, words));
+        assert!(line.contains("it is compressed by zstd: unpack it first, unzstd FILE"), "{words}: {line}");
+    }
+}
+
+#[test]
 fn a_byte_order_mark_is_left_out() {
     let lab = Lab::new();
     let marked = |name: &str, text: &str| fs::write(lab.path(name), format!("\u{feff}{text}")).unwrap();

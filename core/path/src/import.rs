@@ -35,7 +35,12 @@ fn lines(
         let text = text.map_err(|reason| TableError::Read { name: name.to_owned(), reason })?;
         line += 1;
         let text = String::from_utf8_lossy(&text);
-        if text.trim().contains('\r') {
+        let text = text.trim();
+        if text.contains(|c: char| c.is_ascii_control() && c != '\t' && c != '\r') {
+            let problem = "not a text file".to_owned();
+            return Err(TableError::Line { name: name.to_owned(), line, problem, fix: "give the log of a link" });
+        }
+        if text.contains('\r') {
             let (name, problem) = (name.to_owned(), "its lines end in carriage returns alone".to_owned());
             return Err(TableError::Line {
                 name,
@@ -44,7 +49,7 @@ fn lines(
                 fix: "turn them into line feeds: tr '\\r' '\\n' < FILE",
             });
         }
-        each(line, text.trim()).map_err(|Wrong { problem, fix }| TableError::Line {
+        each(line, text).map_err(|Wrong { problem, fix }| TableError::Line {
             name: name.to_owned(),
             line,
             problem,
@@ -325,6 +330,8 @@ mod tests {
         assert!(log("1 # 1504\nx\n").starts_with("t.log:2: 'x' is no event; an event is TIME and"));
         assert!(log("1 # 1504\n2 ? 3\n").starts_with("t.log:2: '?' is no kind of event"));
         assert!(log("5 # 1504\n3 # 1504\n").starts_with("t.log:2: 3 comes after 5"));
+        assert!(log("\r\u{1}\r\n").starts_with("t.log:1: not a text file; give the log of a link"));
+        assert!(log("1\r2\n").starts_with("t.log:1: its lines end in carriage returns alone"));
         assert!(log("# nothing\n").starts_with("t.log:1: neither an opportunity (#) nor"));
         let columns = Columns { time: "t".into(), unit: 1.0, amount: "mbps".into(), holds: Amount::Rate(1e6) };
         let table = |text: &str| from_columns("t.csv", text.as_bytes(), &columns).unwrap_err().to_string();

@@ -19,7 +19,9 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use crate::read::{ReadError, compressed};
+use paceline_lab::input::compressed;
+
+use crate::read::ReadError;
 use crate::trajectory::Trajectory;
 pub use copies::Copies;
 use flow::Flows;

@@ -16,7 +16,9 @@ mod form;
 use std::collections::VecDeque;
 use std::io::{BufRead, Read};
 
-use crate::read::{ReadError, compressed};
+use paceline_lab::input::compressed;
+
+use crate::read::ReadError;
 use crate::trajectory::{MOST_POINTS, Origin, Phase, Point, Trajectory, median};
 use event::Event;
 use form::{SEPARATOR, contained, sequence};

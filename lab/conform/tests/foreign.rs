@@ -352,7 +352,10 @@ fn forms_that_writers_have_are_read() {
     assert!(
         complaint("p.qlog", of("0.5").as_bytes()).starts_with("p.qlog:1: it is a qlog of qlog_version '0.5'; read")
     );
-    assert_eq!(complaint("p.qlog", b"\x1f\x8b\x08\0"), "p.qlog: it is compressed (gzip); unpack it first (gunzip)");
+    assert_eq!(
+        complaint("p.qlog", b"\x1f\x8b\x08\0"),
+        "p.qlog: it is compressed by gzip: unpack it first, gunzip FILE"
+    );
 }
 
 /// A capture of a sender whose window is a sawtooth of halving: a window leaves, a round trip later it is acknowledged.

@@ -82,6 +82,20 @@ pub fn is_utf16(head: &[u8]) -> bool {
     matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
 }
 
+/// What is said of a compressed file, by its first bytes.
+pub fn compressed(head: &[u8]) -> Option<String> {
+    let known: [(&[u8], &str, &str); 6] = [
+        (&[0x1f, 0x8b], "gzip", "gunzip"),
+        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "unzstd"),
+        (&[0x04, 0x22, 0x4d, 0x18], "lz4", "unlz4"),
+        (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "unxz"),
+        (b"BZh", "bzip2", "bunzip2"),
+        (b"PK\x03\x04", "zip", "unzip"),
+    ];
+    let (_, format, tool) = known.iter().find(|(magic, ..)| head.starts_with(magic))?;
+    Some(format!("it is compressed by {format}: unpack it first, {tool} FILE"))
+}
+
 /// What Windows puts before a text that is in UTF-8: no part of it.
 pub(crate) const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
@@ -148,7 +162,8 @@ impl<R: Read> Bounded<R> {
         Self { inner: BufReader::new(inner), bounds, file: 0, line: 0, unmarked: true }
     }
 
-    /// Reads a text from `inner`, without a byte order mark. It fails where the mark is that of UTF-16.
+    /// Reads a text from `inner`, without a byte order mark. It fails where the mark is that of UTF-16, and where it begins as a compressed
+    /// file.
     pub fn text(inner: R, bounds: Bounds) -> Self {
         Self { unmarked: false, ..Self::new(inner, bounds) }
     }
@@ -165,10 +180,12 @@ impl<R: Read> BufRead for Bounded<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let Self { inner, bounds, file, line, unmarked } = self;
         if !std::mem::replace(unmarked, true) {
-            match inner.fill_buf()? {
-                start if is_utf16(start) => return Err(io::Error::new(io::ErrorKind::InvalidData, IN_UTF16)),
-                start if start.starts_with(&BYTE_ORDER_MARK) => inner.consume(BYTE_ORDER_MARK.len()),
-                _ => {}
+            let start = inner.fill_buf()?;
+            if let Some(problem) = is_utf16(start).then(|| IN_UTF16.to_owned()).or_else(|| compressed(start)) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+            }
+            if start.starts_with(&BYTE_ORDER_MARK) {
+                inner.consume(BYTE_ORDER_MARK.len());
             }
         }
         let chunk = inner.fill_buf()?;
@@ -270,6 +287,19 @@ mod tests {
             std::fs::write(&path, marked).unwrap();
             let problem = read_text(&path, SMALL).unwrap_err().to_string();
             assert_eq!(problem, IN_UTF16);
+        }
+    }
+
+    #[test]
+    fn a_compressed_file_is_named_as_one() {
+        for (head, problem) in [
+            (&b"\x1f\x8b\x08\0"[..], "it is compressed by gzip: unpack it first, gunzip FILE"),
+            (b"\x28\xb5\x2f\xfd\xa4", "it is compressed by zstd: unpack it first, unzstd FILE"),
+            (b"BZh91AY&SY", "it is compressed by bzip2: unpack it first, bunzip2 FILE"),
+        ] {
+            let mut text = String::new();
+            let error = Bounded::text(head, SMALL).read_to_string(&mut text).unwrap_err();
+            assert_eq!(error.to_string(), problem);
         }
     }
 

@@ -234,7 +234,7 @@ mod tests {
         );
         assert_eq!(
             kind_of("f", b"\x1f\x8b\x08").unwrap_err().to_string(),
-            "f: it is compressed (gzip); unpack it first (gunzip)"
+            "f: it is compressed by gzip: unpack it first, gunzip FILE"
         );
     }
 }

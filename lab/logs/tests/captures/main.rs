@@ -387,9 +387,9 @@ fn what_is_not_read_has_its_name() {
         "c: its 1 packets have no times (simple packet blocks); capture with tcpdump or dumpcap"
     );
     for (head, what) in [
-        (&b"\x1f\x8b\x08\0"[..], "it is compressed (gzip); unpack it first (gunzip)"),
-        (b"\x28\xb5\x2f\xfd", "it is compressed (zstd); unpack it first (unzstd)"),
-        (b"\x04\x22\x4d\x18", "it is compressed (lz4); unpack it first (unlz4)"),
+        (&b"\x1f\x8b\x08\0"[..], "it is compressed by gzip: unpack it first, gunzip FILE"),
+        (b"\x28\xb5\x2f\xfd", "it is compressed by zstd: unpack it first, unzstd FILE"),
+        (b"\x04\x22\x4d\x18", "it is compressed by lz4: unpack it first, unlz4 FILE"),
         (b"snoop\0\0\0", "it is a capture of the format snoop; convert it first (editcap -F pcap FILE OUT)"),
         (b"\xac\x01\x00\x1c", "it is a capture of the format Ixia lcap; convert it first (editcap -F pcap FILE OUT)"),
     ] {
