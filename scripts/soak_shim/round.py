@@ -3,7 +3,6 @@ port is free. Reads the round from standard input, prints what became of it."""
 import base64
 import hashlib
 import json
-import math
 import os
 import random
 import re
@@ -27,7 +26,8 @@ STOP = 90
 LINE = 73
 # What a server's log says when one of its processes crashed.
 CRASH = re.compile(r".*(?:signal 11|signal 6|SIGSEGV|SIGABRT|SIGSYS|[Ss]egmentation|panicked|core dumped|double free).*")
-LISTEN = "0A"
+# States of sockets in /proc/net/tcp.
+CONNECTED, LISTEN = "01", "0A"
 # What `paceline emulate` says when interfaces take the kernel too long, as on a very busy machine; and how often it may begin.
 NO_PATH, TRIES = "the kernel gives no interface", 3
 
@@ -126,11 +126,8 @@ class Work:
         while time.monotonic() < until:
             if process.poll() is not None:
                 raise Fault(f"the server ended with {process.returncode} before it listened")
-            for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-                with open(table) as file:
-                    rows = [line.split() for line in file.readlines()[1:]]
-                if any(row[3] == LISTEN and int(row[1].split(":")[1], 16) == port for row in rows):
-                    return
+            if has_socket(port, LISTEN):
+                return
             time.sleep(0.05)
         raise Fault(f"the server does not listen after {START} s")
 
@@ -193,22 +190,30 @@ class Round:
         for left in reversed(range(TRIES)):
             run = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
                                    start_new_session=True)
-            stopping = threading.Timer(self.plan.get("stop", math.inf), self.process.send_signal, [self.server.stop])
+            over = threading.Event()
             if "stop" in self.plan:
-                stopping.start()
+                threading.Thread(target=self.stop_within, args=(over,)).start()
             try:
                 out, said = run.communicate(json.dumps(job).encode(), timeout=self.plan["timeout"] + START)
             except subprocess.TimeoutExpired as error:
                 run.kill()
                 raise Fault("the clients did not end") from error
             finally:
-                stopping.cancel()
+                over.set()
             said = said.decode(errors="replace").strip()
             if run.returncode == 0 and out:
                 self.emulator += said.splitlines()[-1:]
                 return json.loads(out)
             if left == 0 or NO_PATH not in said:
                 raise Fault(f"the clients ended with {run.returncode}: {said[-500:]}")
+
+    def stop_within(self, over):
+        """Asks the server to end so long after its first client came, which on a busy machine takes a while."""
+        while not has_socket(PORT, CONNECTED):
+            if over.wait(0.05):
+                return
+        if not over.wait(self.plan["stop"]):
+            self.process.send_signal(self.server.stop)
 
     def check(self, transfers):
         """Compares what came with what was to come."""
@@ -281,6 +286,16 @@ class Round:
                 if "TCP sockets are served" not in file.read():
                     faults.append("the library does not say that it serves")
         return faults
+
+
+def has_socket(port, state):
+    """Whether a socket of this port is in this state."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table) as file:
+            rows = [line.split() for line in file.readlines()[1:]]
+        if any(row[3] == state and int(row[1].split(":")[1], 16) == port for row in rows):
+            return True
+    return False
 
 
 def group(user):
