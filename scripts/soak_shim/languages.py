@@ -91,6 +91,17 @@ def hypercorn(work):
     return http(work, argv, user="nobody", env=python_of(work))
 
 
+@program("aiohttp", "python3-aiohttp", "/usr/lib/python3/dist-packages/aiohttp", idle=1300)
+def aiohttp(work):
+    return http(work, ["/usr/bin/python3", work.source("files.py"), work.www, str(PORT)], user="nobody", env=python_of(work))
+
+
+@program("twisted", "python3-twisted", "twistd3", ways=("down",), keep=False, idle=1300)
+def twisted(work):
+    """Ends a connection on which it has heard nothing for a minute, also while it answers."""
+    return http(work, ["twistd3", "--nodaemon", "--pidfile=", "web", "--listen", f"tcp:{PORT}", "--path", work.www], user="nobody")
+
+
 @program("starman", "starman", "starman", clients=16)
 def starman(work):
     """A process for each client at a time."""
@@ -130,6 +141,20 @@ def tomcat(work):
     argv = ["java", "-Xmx512m", f"-Dcatalina.home={home}", f"-Dcatalina.base={base}", f"-Djava.io.tmpdir={base}/temp", "-cp",
             f"{home}/bin/bootstrap.jar:{home}/bin/tomcat-juli.jar", "org.apache.catalina.startup.Bootstrap", "start"]
     return http(work, argv, user="nobody")
+
+
+@program("jetty", "jetty9 default-jdk-headless", "java /usr/share/jetty9/start.jar", ways=("down",), idle=1300, little=False)
+def jetty(work):
+    home, base = "/usr/share/jetty9", os.path.join(work.tmp, "base")
+    for folder in ("", "start.d", "webapps"):
+        os.makedirs(os.path.join(base, folder), exist_ok=True)
+        os.chmod(os.path.join(base, folder), 0o1777)
+    work.write("tmp/base/start.ini", f"--module=http\n--module=deploy\njetty.http.port={PORT}\njetty.http.idleTimeout=1200000\n")
+    work.write("tmp/base/webapps/files.xml", f"""<!DOCTYPE Configure PUBLIC "-//Jetty//Configure//EN"
+ "http://www.eclipse.org/jetty/configure_9_3.dtd"><Configure class="org.eclipse.jetty.server.handler.ContextHandler"><Set name="contextPath">/</Set><Set name="handler"><New class="org.eclipse.jetty.server.handler.ResourceHandler">
+<Set name="resourceBase">{work.www}</Set></New></Set></Configure>""")
+    argv = ["java", "-Xmx512m", f"-Djava.io.tmpdir={work.tmp}", "-jar", f"{home}/start.jar", f"jetty.home={home}", f"jetty.base={base}"]
+    return http(work, argv, user="nobody", cwd=base)
 
 
 @program("ctypes", "python3", "/usr/bin/python3", ways=("down",), keep=False)
