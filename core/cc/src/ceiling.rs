@@ -137,7 +137,8 @@ impl Ceiling {
         (ROUND_TRIPS * self.packets).clamp(LEAST_PACKETS, f64::from(PACKETS)) as u32
     }
 
-    fn begin(&mut self) {
+    /// What was counted so far says nothing of the path any more.
+    pub fn begin(&mut self) {
         (self.cycles, self.counted, self.lost) = (0, 0, 0);
     }
 

@@ -21,7 +21,8 @@
 //! - From 5 % of loss on the window has a [ceiling](crate::ceiling): models see no losses in training, and a buffer may be too
 //!   short for the delays they wait for.
 //! - A reduction by packets that were only late is undone.
-//! - A time-out halves the window.
+//! - A time-out halves the window, and slow start begins anew where it is used at all. What was sent before the first arrival after
+//!   a time-out gives no RTT, and its losses count no more: it waited for the end of an outage, or was lost in it.
 //! - No epochs run before the first RTT, nor while nothing is in flight and nothing is to be sent. The window does not move
 //!   while the application limits the flow: it has nothing to send, and what was acknowledged last did not fill the window.
 //! - The packets of an epoch are spread over it. At most twice the window is in flight: Verus's rule alone goes on sending
@@ -125,6 +126,10 @@ pub struct Mdi {
     held: bool,
     /// The window before the last reduction, for undo.
     before: Option<f64>,
+    /// The first arrival after a timeout, or the timeout while there is none: an outage may have lasted until then.
+    dark_until: Option<Time>,
+    /// Nothing has arrived since a timeout.
+    dark: bool,
     ceiling: Ceiling,
     /// Bytes, as the datapath last said.
     in_flight: u64,
@@ -161,6 +166,8 @@ impl Mdi {
             reduced_at: None,
             held: false,
             before: None,
+            dark_until: None,
+            dark: false,
             ceiling: Ceiling::default(),
             in_flight: 0,
             allowance: 0,
@@ -217,9 +224,14 @@ impl Mdi {
         self.epoch_max = Some(self.epoch_max.map_or(rtt, |max| max.max(rtt)));
     }
 
+    /// What was sent at `at` says something of the path: it has not waited for the end of an outage, nor been lost in one.
+    fn is_fresh(&self, at: Time) -> bool {
+        self.dark_until.is_none_or(|end| at > end)
+    }
+
     fn on_packet(&mut self, now: Time, packet: &Acked) {
         self.held &= self.reduced_at.is_some_and(|at| packet.sent_at <= at);
-        if !packet.retransmitted {
+        if !packet.retransmitted && self.is_fresh(packet.sent_at) {
             self.on_rtt(now, now.since(packet.sent_at).as_millis_f64());
         }
     }
@@ -256,8 +268,8 @@ impl Mdi {
             }
             self.w2 = self.w1;
             self.w1 = self.w;
-            self.opening &= d <= SLACK * self.d_min;
             if seen.is_some() {
+                self.opening &= d <= SLACK * self.d_min;
                 if self.w <= LITTLE_WINDOW {
                     // The smallest delay was another path's.
                     self.d_min = (self.d_min + D_MIN_GROWTH).min(d);
@@ -334,6 +346,10 @@ impl Controller for Mdi {
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
+        if std::mem::take(&mut self.dark) {
+            self.dark_until = Some(ack.now);
+            self.ceiling.begin();
+        }
         for packet in ack.packets {
             self.on_packet(ack.now, packet);
         }
@@ -358,12 +374,14 @@ impl Controller for Mdi {
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.in_flight = loss.in_flight;
-        let since = |packet: &&crate::Lost| self.reduced_at.is_none_or(|at| packet.sent_at > at);
-        self.opening = false;
+        let since = |packet: &&crate::Lost| {
+            self.reduced_at.is_none_or(|at| packet.sent_at > at) && self.is_fresh(packet.sent_at)
+        };
         if let Some(lost) = loss.packets.iter().find(since) {
+            self.opening = false;
             self.reduce(loss.now, self.w.min(M * lost.tag.max(1) as f64));
         }
-        self.count(loss.now, 0, loss.packets.len());
+        self.count(loss.now, 0, loss.packets.iter().filter(|lost| self.is_fresh(lost.sent_at)).count());
         if !self.running {
             self.open();
         }
@@ -372,6 +390,7 @@ impl Controller for Mdi {
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         self.in_flight = 0;
         self.reduce(timeout.now, AFTER_TIMEOUT * self.w);
+        (self.dark_until, self.dark, self.opening) = (Some(timeout.now), true, true);
         if self.running {
             self.allowance = 0;
         } else {

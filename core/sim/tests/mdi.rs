@@ -57,3 +57,23 @@ fn none_of_many_flows_starves() {
         assert!(least > 20_000, "{model}: {least} bytes in 40 s");
     }
 }
+
+/// What waited for the end of an outage is no measure of the path, and what was lost in it no reason to send little after it.
+#[test]
+fn who_was_there_before_an_outage_is_there_after_it() {
+    for via in [Via::Udp, Via::Tcp(None)] {
+        for (mbps, rtt, from, to) in [(5.0, 200, 3, 33), (5.0, 200, 10, 40), (20.0, 40, 10, 30), (10.0, 100, 5, 20)] {
+            let after = |controller: &str| {
+                let limit = Limit { bytes: None, packets: None, bdp: Some(1.0) };
+                let flow = Flow { ack_every: 2, ..bulk(controller, via.clone()) };
+                let mut dumbbell = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, vec![flow]) };
+                let outages = vec![(Time::from_millis(1_000 * from), Time::from_millis(1_000 * to))];
+                dumbbell.schedule = dumbbell.schedule.with_outages(outages);
+                let to = 1_000 * to as usize;
+                share(&dumbbell.run(to as u64 / 1_000 + 30), 0, to, to + 30_000)
+            };
+            let (own, reno) = (after("mdi"), after("reno"));
+            assert!(own >= 0.8 * reno, "{via:?}, {mbps}, {rtt} ms, dark {from} to {to} s: {own:.2}, Reno {reno:.2}");
+        }
+    }
+}

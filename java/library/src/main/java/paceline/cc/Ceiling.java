@@ -87,7 +87,8 @@ final class Ceiling {
         return (long) Math.max(Math.min(ROUND_TRIPS * packets, PACKETS), LEAST_PACKETS);
     }
 
-    private void begin() {
+    /** What was counted so far says nothing of the path any more. */
+    void begin() {
         cycles = 0;
         counted = 0;
         lost = 0;

@@ -67,6 +67,10 @@ final class Mdi extends Controller {
     private boolean held;
     /** The window before the last reduction, for undo; {@link #NONE} when there is nothing to undo. */
     private double before = NONE;
+    /** The first arrival after a timeout, or the timeout while there is none: an outage may have lasted until then; or {@link #NONE}. */
+    private long darkUntil = NONE;
+    /** Nothing has arrived since a timeout. */
+    private boolean dark;
     private final Ceiling ceiling = new Ceiling();
     /** Bytes, as the datapath last said. */
     private long inFlight;
@@ -161,6 +165,11 @@ final class Mdi extends Controller {
         epochMax = Math.max(epochMax, rtt);
     }
 
+    /** What was sent at {@code at} says something of the path: it has not waited for the end of an outage, nor been lost in one. */
+    private boolean isFresh(long at) {
+        return darkUntil == NONE || at > darkUntil;
+    }
+
     /** The window after this epoch. */
     private double nextWindow(double d) {
         double stretch = stretch();
@@ -187,8 +196,8 @@ final class Mdi extends Controller {
             }
             w2 = w1;
             w1 = w;
-            opening = opening && d <= SLACK * smallest;
             if (seen) {
+                opening = opening && d <= SLACK * smallest;
                 if (w <= LITTLE_WINDOW) {
                     // The smallest delay was another path's.
                     smallest = Math.min(smallest + MIN_DELAY_GROWTH, d);
@@ -258,11 +267,16 @@ final class Mdi extends Controller {
 
     @Override
     public void onAck(Ack ack) {
+        if (dark) {
+            dark = false;
+            darkUntil = ack.now;
+            ceiling.begin();
+        }
         int count = ack.packets.count();
         for (int index = 0; index < count; index++) {
             Acked packet = ack.packets.get(index);
             held = held && reducedAt != NONE && packet.sentAt <= reducedAt;
-            if (!packet.retransmitted) {
+            if (!packet.retransmitted && isFresh(packet.sentAt)) {
                 onRtt(ack.now, Units.since(ack.now, packet.sentAt));
             }
         }
@@ -286,15 +300,21 @@ final class Mdi extends Controller {
     @Override
     public void onLoss(Loss loss) {
         inFlight = loss.inFlight;
-        opening = false;
+        boolean reduced = false;
+        int fresh = 0;
         for (int index = 0; index < loss.packets.count(); index++) {
             Lost packet = loss.packets.get(index);
-            if (reducedAt == NONE || packet.sentAt > reducedAt) {
+            if (!isFresh(packet.sentAt)) {
+                continue;
+            }
+            fresh++;
+            if (!reduced && (reducedAt == NONE || packet.sentAt > reducedAt)) {
+                reduced = true;
+                opening = false;
                 reduce(loss.now, Math.min(w, M * Math.max(packet.tag, 1)));
-                break;
             }
         }
-        count(loss.now, 0, loss.packets.count());
+        count(loss.now, 0, fresh);
         openUnlessRunning();
     }
 
@@ -302,6 +322,9 @@ final class Mdi extends Controller {
     public void onTimeout(Timeout timeout) {
         inFlight = 0;
         reduce(timeout.now, AFTER_TIMEOUT * w);
+        darkUntil = timeout.now;
+        dark = true;
+        opening = true;
         if (running) {
             allowance = 0;
         } else {
