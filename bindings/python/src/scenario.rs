@@ -34,7 +34,9 @@ impl Given<'_> {
     pub(crate) fn options(&self) -> PyResult<Options> {
         let mut set = Vec::new();
         for (key, given) in self.set.iter() {
-            let key: String = key.extract().map_err(|_| PyTypeError::new_err("set: a key is no text"))?;
+            let text =
+                |_| error::scenario_error(key.py(), Some("set"), format!("set: the key {} is not a text", shown(&key)));
+            let key: String = key.extract().map_err(text)?;
             let text = match value(&given, &key, 0)? {
                 // As behind --set: a number in quotes is a number.
                 Some(Value::String(text)) => text,
@@ -77,7 +79,7 @@ pub(crate) fn whole<T: TryFrom<u64> + Display>(what: &str, given: &Bound<'_, PyA
 }
 
 /// As Python writes it, in one line.
-fn shown(given: &Bound<'_, PyAny>) -> String {
+pub(crate) fn shown(given: &Bound<'_, PyAny>) -> String {
     let text = given.repr().map_or_else(|_| "it".to_owned(), |text| text.to_string());
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect()
 }
@@ -159,7 +161,11 @@ fn table(keys: &Bound<'_, PyDict>, path: &str, depth: usize) -> PyResult<Table> 
     let mut table = Table::new();
     for (name, given) in keys.iter() {
         let Ok(name) = name.extract::<String>() else {
-            return Err(error::scenario_error(keys.py(), Some(path), format!("{OBJECT}: {path}: a key is no text")));
+            return Err(error::scenario_error(
+                keys.py(),
+                Some(path),
+                format!("{OBJECT}: {path}: the key {} is not a text", shown(&name)),
+            ));
         };
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         if let Some(value) = value(&given, &path, depth + 1)? {

@@ -119,7 +119,7 @@ def test_environments_without_a_seed_differ_and_those_with_one_do_not() -> None:
     assert one.step(still[0])[4]["capacity_mbps"] != other.step(still[0])[4]["capacity_mbps"]
 
 
-@pytest.mark.parametrize("action", [np.array([np.nan], np.float32), None, np.array([np.inf]), [0.1, 0.2], np.zeros(0), [None]])
+@pytest.mark.parametrize("action", [np.array([np.nan], np.float32), None, np.array([np.inf]), [0.1, 0.2], np.zeros(0), [None], "a", {}, [1j]])
 def test_what_is_not_an_action_is_refused(action: object) -> None:
     env = gymnasium.make(NAME).unwrapped
     env.reset(seed=1)

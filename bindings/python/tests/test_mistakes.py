@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import paceline
 import pytest
+
+
+@pytest.mark.parametrize("given", [5, (1, 2), (1, 0, 5, 7), ("a", "ab"), ("a", []), (1, [1, 2]), "abc", None])
+def test_parameters_that_cannot_be(given: Any) -> None:
+    with pytest.raises(ValueError, match="controller 'test-mistake-given': parameter 'gain': .* is neither a number with its"):
+        paceline.controller("test-mistake-given", params={"gain": given})
 
 
 def fault(short: paceline.Scenario, name: str, body: str, more: str = "") -> str:
@@ -32,6 +39,8 @@ class Wrong:
         ("self.window = -1", "window is -1; make it bytes from 0 on"),
         ("self.pacing_mbps = 0", "pacing_mbps is 0; make it Mbit/s above 0, or None"),
         ("self.pacing_mbps = -3.5", "pacing_mbps is -3.5; make it Mbit/s above 0, or None"),
+        ("self.pacing_mbps = 1e-12", "pacing_mbps is 1e-12, less than a byte per second; make it Mbit/s above 0, or None"),
+        ("self.gap = 0.0005", "gap is 5e-4, a part of 1 ns; make it whole ns, or None"),
         ("self.gap = -1", "gap is -1; make it ns from 0 on, or None"),
         ("self.ssthresh = -5", "ssthresh is -5; make it bytes from 0 on, or None"),
         ("self.next_tick = ack.now + 1000", "next_tick is set, and the class has no on_tick; define on_tick(self, now)"),
@@ -40,6 +49,54 @@ class Wrong:
 def test_answers_that_cannot_be(short: paceline.Scenario, body: str, says: str) -> None:
     name = f"test-mistake-{abs(hash(body))}"
     assert f"after Wrong.on_ack (wrong.py, line 5) {says}" in fault(short, name, body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [
+        ("coroutine", "lambda function: functools.partialmethod(asynchronous)"),
+        ("generator", "lambda function: lambda self, ack: (one for one in [ack])"),
+    ],
+)
+def test_calls_that_do_nothing(short: paceline.Scenario, kind: str, function: str) -> None:
+    """What a decorator hides from a look at the class."""
+
+    async def asynchronous(self: Any, ack: Any) -> None: ...
+
+    decorate = eval(function, {"asynchronous": asynchronous, "functools": functools})
+
+    class Hidden(paceline.Controller):
+        def __init__(self, env: Any) -> None:
+            self.window = 20000.0
+
+        @decorate
+        def on_ack(self, ack: Any) -> None: ...
+
+    paceline.controller(f"test-mistake-{kind}")(Hidden)
+    said = paceline.run(short, [f"test-mistake-{kind}@udp"], failures="keep").failures[0].message
+    assert f"answered a {kind}, so that nothing was done; make it a plain def" in said
+
+
+@pytest.mark.parametrize(("name", "value"), [("ecn", "'l4s'"), ("recovery", "'controller'")])
+def test_what_the_class_says_is_not_said_by_the_object(short: paceline.Scenario, name: str, value: str) -> None:
+    space: dict[str, Any] = {"paceline": paceline}
+    source = f"""
+class Late(paceline.Controller):
+    def __init__(self, env):
+        self.window, self.{name} = 20000.0, {value}
+    def on_ack(self, ack): ...
+class Early(Late):
+    {name} = {value}
+"""
+    exec(source, space)
+    paceline.controller(f"test-mistake-late-{name}")(space["Late"])
+    paceline.controller(f"test-mistake-early-{name}")(space["Early"])
+    records = paceline.run(short, [f"test-mistake-{when}-{name}@udp" for when in ("late", "early")], failures="keep")
+    assert [failed.contestant for failed in records.failures] == [f"test-mistake-late-{name}@udp"]
+    assert f"sets {name} to {value}, which is read from the class; write {name} = {value} below class Late" in records.failures[0].message
+    space["Late"].ecn = None
+    with pytest.raises(ValueError, match="controller 'test-mistake-none': ecn is 'None'; write 'off', 'classic', 'exact' or 'l4s'"):
+        paceline.controller("test-mistake-none")(space["Late"])
 
 
 @pytest.mark.parametrize("answer", ["'tag'", "-1", "1.5", "2**64", "[1]"])
@@ -85,6 +142,11 @@ def test_methods_that_would_do_nothing() -> None:
     with pytest.raises(ValueError, match="would never be called; those that are called: on_sent, on_ack"):
         paceline.controller("test-mistake-far")(Far)
 
+    for written in ("onLoss", "onloss", "On_loss", "OnAck"):
+        cls = type("Spelt", (paceline.Controller,), {"on_ack": Misspelt.on_ack, written: lambda self, loss: None})
+        with pytest.raises(ValueError, match=rf"Spelt.{written} would never be called; did you mean on_(loss|ack), or a name"):
+            paceline.controller("test-mistake-spelt")(cls)
+
     class Later(paceline.Controller):
         async def on_ack(self, ack: Any) -> None: ...
 
@@ -110,6 +172,17 @@ def test_methods_that_would_do_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "key", "says"),
     [
+        ({"events": 3}, "events", "events: 3 is neither True nor False nor a folder"),
+        ({"events": ""}, "events", "events: '' is neither True nor False nor a folder"),
+        ({"real": "yes"}, "real", "real: 'yes' is neither True nor False"),
+        ({"set": "a=b"}, "set", "set: 'a=b' is not a dict of keys and values"),
+        ({"set": {3: 4}}, "set", "set: the key 3 is not a text"),
+        ({"set": {"down": 3}}, "down", "set down=3: down: integer `3` stands where a table is due; write { key = value }"),
+        (
+            {"set": {"flows": [{"count": -1}]}},
+            "flows",
+            "set flows=[{ count = -1 }]: flows[0].count: integer `-1` is not a whole number from 0 to 4294967295",
+        ),
         ({"failures": "ignore"}, "failures", "failures: 'ignore' is neither 'raise' nor 'keep'"),
         ({"runs": 2.0}, "runs", "runs: 2.0 is not a whole number from 0 to 4294967295"),
         ({"runs": True}, "runs", "runs: True is not a whole number"),

@@ -8,6 +8,7 @@ import multiprocessing
 import pathlib
 import pickle
 import random
+import subprocess
 import sys
 import time
 from typing import Any
@@ -89,6 +90,36 @@ def test_the_medians_are_beside_the_records(tmp_path: pathlib.Path) -> None:
     assert swept.runs == 12 and len(lines) == 5
     assert lines[0].startswith("cell,grid.down.delay,grid.up.delay,contestant,runs,failed,throughput_mbps,")
     assert lines[2].startswith("1,20ms,20ms,cubic@tcp,3,0,")
+
+
+def test_options_that_cannot_be_are_named(tmp_path: pathlib.Path) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"workers": 0}, "workers: 0 is not a whole number from 1 on"),
+        ({"workers": "2"}, "workers: '2' is not a whole number from 1 on"),
+        ({"workers": 1.5}, "workers: 1.5 is not a whole number from 1 on"),
+        ({"executor": 3}, "executor: 3 has no submit; give a Dask client, or an executor of concurrent.futures"),
+        ({"part": 3}, "part: 3 is not a part; write I/N, such as '1/10', with I from 1 to N"),
+    ]
+    for options, problem in cases:
+        with pytest.raises(paceline.ScenarioError) as raised:
+            paceline.sweep(GRID, tmp_path / "wrong", **options)
+        assert str(raised.value) == problem and [raised.value.key] == list(options) and not (tmp_path / "wrong").exists()
+    with pytest.raises(TypeError, match="a grid is a path or a dict, not int"):
+        paceline.sweep(3, tmp_path / "wrong")  # type: ignore[arg-type]
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import paceline\npaceline.sweep({GRID!r}, 'out', workers=1)\n")
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    said = done.stderr.splitlines()
+    guard = 'a script that sweeps keeps what it does below if __name__ == "__main__":, since each worker reads it'
+    assert said[-1] == f"RuntimeError: the workers ended before they had run anything; {guard}"
+    assert f"RuntimeError: a worker would begin the sweep once more; {guard}" in said
+    script.write_text(f"import paceline\nif __name__ == '__main__': print(paceline.sweep({GRID!r}, 'out', workers=1).runs)\n")
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "36\n"
 
 
 def test_parts_of_a_sweep_work_in_one_folder(tmp_path: pathlib.Path) -> None:

@@ -135,7 +135,10 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
             "s.toml:1: seconds: NaN is not above 0 and at most 10000000; give seconds, such as 60",
         ),
         (format!("runs = 0{SMALL}"), "s.toml:1: runs: 0 runs show nothing; give 1 or more"),
-        (format!("runs = -1{SMALL}"), "s.toml:1: runs: invalid value: integer `-1`, expected u32"),
+        (
+            format!("runs = -1{SMALL}"),
+            "s.toml:1: runs: integer `-1` is not a whole number from 0 to 4294967295; write one such as 30",
+        ),
         (
             SMALL.replace("reno@tcp", "rno@tcp"),
             "s.toml:3: contestants[0]: unknown controller 'rno'; did you mean reno?",

@@ -128,6 +128,11 @@ fn what_is_wrong_is_one_line_with_option_key_and_fix() {
             "seconds=ten",
             "--set seconds=ten: seconds: string \"ten\" stands where a number is due; write one without quotes and unit, such as 30 or 0.5",
         ),
+        ("down=3", "--set down=3: down: integer `3` stands where a table is due; write { key = value }"),
+        (
+            "seed=-1",
+            "--set seed=-1: seed: integer `-1` is not a whole number from 0 to 9223372036854775807; write one such as 30",
+        ),
         ("seconds=0", "--set seconds=0: seconds: 0 is not above 0 and at most 10000000; give seconds, such as 60"),
         (
             "down.queue=drptail:bytes=1MB",

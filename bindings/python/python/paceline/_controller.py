@@ -78,11 +78,7 @@ def controller(
 
     declared: list[tuple[str, Any]] = []
     for key, given in (params or {}).items():
-        if len(given) == 3:
-            declared.append((key, tuple(float(number) for number in given)))
-        else:
-            default, words = given
-            declared.append((key, (default, list(words))))
+        declared.append((key, _declared(f"controller '{name}': parameter '{key}'", given)))
     options = {"summary": summary, "params": declared, "show": list(show)}
 
     def decorate(cls: C) -> C:
@@ -90,6 +86,23 @@ def controller(
         return cls
 
     return decorate
+
+
+def _declared(told: str, given: Any) -> Any:
+    """A parameter as the compiled half takes it."""
+    try:
+        if len(given) == 3:
+            return tuple(float(number) for number in given)
+        default, words = given
+        named = [] if isinstance(words, str) else list(words)
+        if named and all(isinstance(word, str) for word in (default, *named)):
+            return default, named
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(
+        f"{told}: {given!r} is neither a number with its smallest and largest, (0.7, 0.1, 1.0), nor a word with all words, "
+        "('a', ['a', 'b'])"
+    )
 
 
 def register(name: str, cls: type, options: dict[str, Any]) -> None:
@@ -104,12 +117,17 @@ def register(name: str, cls: type, options: dict[str, Any]) -> None:
 
 def _check(name: str, cls: type) -> None:
     """Refuses methods that would never be called, or whose calls would do nothing."""
-    for method in sorted(method for method in dir(cls) if method.startswith("on_")):
+    plain = {method.replace("_", ""): method for method in _paceline.METHODS}
+    for method in sorted(dir(cls)):
+        # onLoss and onloss too.
+        meant = None if method.startswith("_") else plain.get(method.replace("_", "").lower())
+        if meant is None and not method.startswith("on_"):
+            continue
         told = f"controller '{name}': {cls.__name__}.{method}"
         if method not in _paceline.METHODS:
-            near = difflib.get_close_matches(method, _paceline.METHODS, 1)
+            near = [meant] if meant else difflib.get_close_matches(method, _paceline.METHODS, 1)
             hint = f"did you mean {near[0]}, or" if near else f"those that are called: {', '.join(_paceline.METHODS)};"
-            raise ValueError(f"{told} would never be called; {hint} a name that does not begin with on_")
+            raise ValueError(f"{told} would never be called; {hint} a name that does not begin with on_, or reads like one of these")
         function = inspect.unwrap(getattr(cls, method))
         if not callable(function):
             raise TypeError(f"{told} is {function!r}, and no method; define {method}(self, ...)")

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Optional, Union
 
 from . import _paceline, _progress
-from ._paceline import ScenarioError
 from ._records import Records, RunsFailed
-from ._scenario import given, unpacked
+from ._scenario import given, unpacked, wrong
 
 
 def run(
@@ -49,9 +48,11 @@ def run(
     those in ``Records.failures`` instead.
     """
     if failures not in ("raise", "keep"):
-        wrong = ScenarioError(f"failures: {failures!r} is neither 'raise' nor 'keep'")
-        wrong.key = "failures"
-        raise wrong
+        raise wrong("failures", f"failures: {failures!r} is neither 'raise' nor 'keep'")
+    if not isinstance(events, (bool, str, os.PathLike)) or events == "":
+        raise wrong("events", f"events: {events!r} is neither True nor False nor a folder")
+    if not isinstance(real, bool):
+        raise wrong("real", f"real: {real!r} is neither True nor False")
     folder_of_logs = None if isinstance(events, bool) else os.fspath(events)
     what, folder = unpacked(scenario)
     options = given(contestants, runs, seed, seconds, set)

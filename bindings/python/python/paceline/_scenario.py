@@ -163,6 +163,13 @@ class Scenario(dict[str, Any]):
         self.effective()
 
 
+def wrong(key: str, text: str) -> _paceline.ScenarioError:
+    """An option is wrong."""
+    error = _paceline.ScenarioError(text)
+    error.key = key
+    return error
+
+
 def given(
     contestants: Optional[Iterable[str]] = None,
     runs: Optional[int] = None,
@@ -175,12 +182,16 @@ def given(
         contestants = [contestants]
     elif isinstance(contestants, Iterable):
         contestants = list(contestants)
+    try:
+        keys = dict(set or {})
+    except (TypeError, ValueError):
+        raise wrong("set", f"set: {set!r} is not a dict of keys and values, such as {{'down.delay': '25ms'}}") from None
     return {
         "contestants": contestants,
         "runs": runs,
         "seed": seed,
         "seconds": seconds,
-        "set": dict(set or {}),
+        "set": keys,
     }
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
 from . import _paceline, _progress, _travel
+from ._scenario import wrong
 
 #: Most points that a worker gets at once (our choice: of short runs so many that handing them out costs little), how many such turns
 #: there are at least for each worker, and after how many seconds it reports at the latest, what is left going out again (our choice: a
@@ -30,6 +31,9 @@ BATCH, TURNS, REPORT_S = 64, 8, 0.25
 AHEAD = 3
 #: Sweeps that a process keeps at hand (our choice: clients that share a cluster, each with one).
 HELD = 4
+
+#: What a script needs whose processes read it again.
+GUARD = 'a script that sweeps keeps what it does below if __name__ == "__main__":, since each worker reads it'
 
 Result = tuple[int, Optional[str], Optional[str]]
 
@@ -159,6 +163,7 @@ def sweep(
     Raises :class:`ScenarioError` where the grid, the scenario or a contestant is wrong, and :class:`OSError` where the folder is of
     another sweep, another build or another controller, or another process works in it.
     """
+    _check(grid, workers, executor, part)
     source = dict(grid) if isinstance(grid, Mapping) else os.fspath(grid)
     compiled = _paceline.Sweep(source, os.getcwd())
     names = compiled.controllers()
@@ -168,6 +173,7 @@ def sweep(
     controllers = _travel.packed(names) if travels else None
     key = hashlib.sha256(compiled.identity().encode() + (controllers or b"")).hexdigest()
     kept = _paceline.Folder(os.fspath(folder), compiled, part)
+    begun = kept.made()
     if retry:
         kept.retry()
     own = None
@@ -188,6 +194,8 @@ def sweep(
                     if tell is not None:
                         tell(kept.made(), due)
     except concurrent.futures.BrokenExecutor as error:
+        if own is not None and kept.made() == begun:
+            raise RuntimeError(f"the workers ended before they had run anything; {GUARD}") from error
         raise RuntimeError("a worker died; what was run is kept, run the sweep again to go on") from error
     finally:
         with _holding:
@@ -198,6 +206,21 @@ def sweep(
         kept.write_cells()
     failures = [FailedPoint(*failed) for failed in kept.failures()]
     return Swept(os.fspath(folder), kept.chunks(), kept.made(), failures)
+
+
+def _check(grid: Any, workers: Any, executor: Any, part: Any) -> None:
+    """Refuses options that cannot be, and a sweep that a worker would begin while it reads the script."""
+    if not isinstance(grid, (str, os.PathLike, Mapping)):
+        raise TypeError(f"a grid is a path or a dict, not {type(grid).__name__}")
+    if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+        raise wrong("workers", f"workers: {workers!r} is not a whole number from 1 on")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise wrong("executor", f"executor: {executor!r} has no submit; give a Dask client, or an executor of concurrent.futures")
+    if part is not None and not isinstance(part, str):
+        raise wrong("part", f"part: {part!r} is not a part; write I/N, such as '1/10', with I from 1 to N")
+    # As multiprocessing asks before it starts a process.
+    if executor is None and getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RuntimeError(f"a worker would begin the sweep once more; {GUARD}")
 
 
 def _workers(executor: Any) -> int:

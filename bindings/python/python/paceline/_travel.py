@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
-from . import _paceline
+from ._scenario import wrong
 
 
 @dataclass(frozen=True)
@@ -296,9 +296,7 @@ def _of_file(make: Callable[..., types.CodeType], arguments: tuple[Any, ...], fi
 
 
 def _refused(message: str) -> Exception:
-    error = _paceline.ScenarioError(f"sweep: contestants: {message}")
-    error.key = "contestants"
-    return error
+    return wrong("contestants", f"sweep: contestants: {message}")
 
 
 class _Turns:

@@ -78,7 +78,10 @@ class _Batch:
         return observations, info
 
     def step(self, actions: Any) -> tuple[Floats, Doubles, Ends, Ends, dict[str, Doubles]]:
-        given = np.ravel(np.asarray(actions, "<f4"))
+        try:
+            given = np.ravel(np.asarray(actions)).astype("<f4", casting="same_kind", copy=False)
+        except (TypeError, ValueError):
+            given = np.empty(0, "<f4")
         if given.size != self.count or not np.isfinite(given).all():
             count = "one number" if self.count == 1 else f"{self.count} numbers"
             raise ValueError(f"action: {actions!r} is not {count} from -1 to 1")

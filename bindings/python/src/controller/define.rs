@@ -14,6 +14,7 @@ use pyo3::types::{PyDict, PyString};
 
 use super::Foreign;
 use super::started::Started;
+use crate::scenario;
 
 /// A call that informs a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +188,10 @@ pub(crate) fn register_controller(
             "controller '{name}': the class has no on_ack; define on_ack(self, ack)"
         )));
     }
-    let word = |attribute: &str| class.getattr(attribute).and_then(|word| word.extract::<String>());
+    let word = |attribute: &str| -> PyResult<String> {
+        let given = class.getattr(attribute)?;
+        Ok(given.extract().unwrap_or_else(|_| scenario::shown(&given)))
+    };
     let recovery = match word("recovery")?.as_str() {
         "prr" => Recovery::Prr,
         "controller" => Recovery::Controller,

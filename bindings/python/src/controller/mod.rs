@@ -22,6 +22,8 @@ use pyo3::{IntoPyObject, IntoPyObjectExt, intern};
 use define::{Class, Method};
 use failure::{Call, Fault};
 
+use crate::scenario::shown;
+
 /// An object of a class in Python.
 pub(crate) struct Foreign {
     class: Arc<Class>,
@@ -73,6 +75,7 @@ impl Foreign {
                 Ok(object) => {
                     made.object = Some(object.clone().unbind());
                     made.answer(&object, "__init__");
+                    made.settled(&object);
                 }
                 Err(error) => made.raised(py, "__init__", error),
             }
@@ -99,7 +102,11 @@ impl Foreign {
             match answer {
                 Ok(answer) => {
                     self.answer(&object, method.text());
-                    if method != Method::Sent || answer.is_none() {
+                    if answer.is_none() {
+                        return None;
+                    }
+                    if method != Method::Sent {
+                        self.suspended(method, &answer);
                         return None;
                     }
                     answer.extract().map_err(|_| self.mistagged(&answer)).ok()
@@ -158,6 +165,35 @@ impl Foreign {
         }
     }
 
+    /// What is read from the class, once, is not set in the object.
+    fn settled(&mut self, object: &Bound<'_, PyAny>) {
+        let of_class = self.class.object.bind(object.py());
+        for name in ["recovery", "ecn"] {
+            let (Ok(own), Ok(declared)) = (object.getattr(name), of_class.getattr(name)) else { continue };
+            if own.eq(declared).unwrap_or(true) {
+                continue;
+            }
+            let (class, place, own) = (&self.class.name, self.class.place(object.py(), "__init__"), shown(&own));
+            let what = format!(
+                "{class}.__init__ ({place}) sets {name} to {own}, which is read from the class; write {name} = {own} below class {class}"
+            );
+            return self.fail(what, None);
+        }
+    }
+
+    /// A call that answered a coroutine or a generator has done nothing.
+    fn suspended(&mut self, method: Method, answer: &Bound<'_, PyAny>) {
+        if !answer.hasattr("send").unwrap_or(false) {
+            return;
+        }
+        let (class, method) = (&self.class.name, method.text());
+        let (place, kind) = (self.class.place(answer.py(), method), answer.get_type());
+        let kind = kind.name().map_or_else(|_| "suspended call".to_owned(), |name| name.to_string());
+        let what =
+            format!("{class}.{method} ({place}) answered a {kind}, so that nothing was done; make it a plain def");
+        self.fail(what, None);
+    }
+
     fn read(&mut self, object: &Bound<'_, PyAny>) -> Result<(), Wrong> {
         let py = object.py();
         let window = number(object, intern!(py, "window"), Least::Zero, "bytes from 0 on")?;
@@ -170,9 +206,17 @@ impl Foreign {
         let rate = number(object, intern!(py, "pacing_mbps"), Least::AboveZero, wanted)?;
         let gap = number(object, intern!(py, "gap"), Least::Zero, "ns from 0 on, or None")?;
         self.pacing = match (gap, rate) {
+            (Some(gap), _) if gap > 0.0 && gap < 1.0 => {
+                return Err(Wrong::new(&format!("gap is {gap:e}, a part of 1 ns; make it whole ns, or None")));
+            }
             (Some(gap), _) => Pacing::Gap(Nanos::from_nanos(gap as u64)),
-            // A rate that rounds to no bytes at all would hold the flow for ever.
-            (None, Some(rate)) => Pacing::Rate(Rate::from_mbps(rate).max(Rate::from_bytes_per_sec(1))),
+            // It would hold the flow for ever.
+            (None, Some(rate)) if Rate::from_mbps(rate) < Rate::from_bytes_per_sec(1) => {
+                return Err(Wrong::new(&format!(
+                    "pacing_mbps is {rate:e}, less than a byte per second; make it {wanted}"
+                )));
+            }
+            (None, Some(rate)) => Pacing::Rate(Rate::from_mbps(rate)),
             (None, None) => Pacing::Free,
         };
         let whole = |value: Option<f64>| value.map(|value| value as u64);
@@ -188,8 +232,7 @@ impl Foreign {
 
     /// `on_sent` answered what cannot come back with a packet.
     fn mistagged(&mut self, answer: &Bound<'_, PyAny>) {
-        let text = answer.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string().replace('\n', " "));
-        let (place, class) = (self.class.place(answer.py(), "on_sent"), &self.class.name);
+        let (place, class, text) = (self.class.place(answer.py(), "on_sent"), &self.class.name, shown(answer));
         self.fail(
             format!(
                 "{class}.on_sent ({place}) answered {text}; answer a tag, a whole number from 0 to 2^64 - 1, or None"

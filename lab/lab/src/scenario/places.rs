@@ -196,6 +196,12 @@ fn in_words(message: &str) -> (String, Option<String>) {
     if message.starts_with("missing field") {
         return ("this key is missing; add it".to_owned(), Some(first.trim_end_matches('`').to_owned()));
     }
+    if let Some(rest) = message.strip_prefix("invalid value: ")
+        && let Some((found, most)) = rest.split_once(", expected ")
+        && let Some(most) = largest(most)
+    {
+        return (format!("{found} is not a whole number from 0 to {most}; write one such as 30"), None);
+    }
     if let Some(rest) = message.strip_prefix("invalid type: ")
         && let Some((found, wanted)) = rest.split_once(", expected ")
     {
@@ -210,9 +216,10 @@ fn in_words(message: &str) -> (String, Option<String>) {
             "a sequence" if found == "map" => ("a list of tables", "write [[name]] instead of [name]".to_owned()),
             "a sequence" => ("a list", format!("write [\"{value}\"]")),
             "f32" | "f64" => ("a number", "write one without quotes and unit, such as 30 or 0.5".to_owned()),
-            "u8" | "u16" | "u32" | "u64" | "usize" => {
+            _ if largest(wanted).is_some() => {
                 ("a whole number", "write one without quotes and unit, such as 30".to_owned())
             }
+            _ if wanted.starts_with("struct ") || wanted == "a map" => ("a table", "write { key = value }".to_owned()),
             _ => (wanted, format!("write {wanted}")),
         };
         return (printable(&format!("{found} stands where {wanted} is due; {fix}"), 300), None);
@@ -221,6 +228,17 @@ fn in_words(message: &str) -> (String, Option<String>) {
         return ("this is neither a number nor true or false; write a text in quotes".to_owned(), None);
     }
     (printable(message, 300), None)
+}
+
+/// The largest number of a type, as far as TOML has it.
+fn largest(kind: &str) -> Option<u64> {
+    match kind {
+        "u8" => Some(u8::MAX.into()),
+        "u16" => Some(u16::MAX.into()),
+        "u32" => Some(u32::MAX.into()),
+        "u64" | "usize" => Some(i64::MAX.unsigned_abs()),
+        _ => None,
+    }
 }
 
 /// One line of at most `most` characters.
