@@ -29,7 +29,9 @@ import paceline
 
 WORKERS = 2
 STARTS: list[float] = []
-"""How long clusters took to start, s."""
+"""How long clusters took to start, the import of their library included, s."""
+ENDS: list[float] = []
+"""How long they took to end, s."""
 CONTESTANTS = ["cubic@tcp", "copa@udp", "bbr@tcp", "reno@tcp"]
 
 
@@ -83,9 +85,9 @@ def run(
 ) -> int:
     if how == "pool":
         return paceline.sweep(what, folder, workers=workers, progress=progress).runs
+    begun = time.monotonic()
     import distributed
 
-    begun = time.monotonic()
     with distributed.LocalCluster(workers, threads_per_worker=1, dashboard_address=None) as cluster, cluster.get_client() as client:
         if how == "dask-worker-killed":
             victims = [pid for pid in client.run(os.getpid).values()]
@@ -97,16 +99,19 @@ def run(
 
             return paceline.sweep(what, folder, executor=client, progress=kill_once).runs
         STARTS.append(time.monotonic() - begun)
-        return paceline.sweep(what, folder, executor=client, progress=progress).runs
+        runs = paceline.sweep(what, folder, executor=client, progress=progress).runs
+        begun = time.monotonic()
+    ENDS.append(time.monotonic() - begun)
+    return runs
 
 
 def measured(how: str, folder: str, what: dict[str, Any]) -> None:
     """Prints what one sweep with one worker cost this process and its largest child."""
     begun = time.monotonic()
     runs = run(how, pathlib.Path(folder), what, workers=1)
-    spent = time.monotonic() - begun - sum(STARTS)
+    spent = time.monotonic() - begun - sum(STARTS) - sum(ENDS)
     own, child = (resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    start = f", and {STARTS[0]:.2f} s before it for the cluster" if STARTS else ""
+    start = f", and {STARTS[0]:.2f} s before it and {ENDS[0]:.2f} s after it for the cluster" if STARTS else ""
     print(f"{how}: {runs} runs in {spent:.2f} s{start}; {own:.0f} MB, its child {child:.0f} MB; {digest(pathlib.Path(folder))}", flush=True)
 
 
