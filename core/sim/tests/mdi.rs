@@ -58,7 +58,7 @@ fn none_of_many_flows_starves() {
     }
 }
 
-/// What waited for the end of an outage is no measure of the path, and what was lost in it no reason to send little after it.
+/// What waited for the end of an outage does not measure the path, and what was lost in it is not a reason to send little after it.
 #[test]
 fn who_was_there_before_an_outage_is_there_after_it() {
     for via in [Via::Udp, Via::Tcp(None)] {
