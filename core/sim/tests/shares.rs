@@ -82,7 +82,6 @@ fn flows_that_come_and_go_leave_the_rest() {
         let (big, all) = late(flows(listening("hops", COUNTED)), 1, 1);
         let (cubic, full) = late(flows(plain()), 1, 1);
         let what = format!("{count}, {on} ms: {:.2} of {all:.2}, CUBIC {:.2} of {full:.2}", big[0], cubic[0]);
-        println!("{what}");
         assert!(all >= 0.9 * 20.0 && all - big[0] >= full - cubic[0], "{what}");
     }
 }
