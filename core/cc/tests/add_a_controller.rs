@@ -14,7 +14,11 @@ fn the_page_shows_code_that_is_compiled() {
     let blocks: Vec<&str> = PAGE.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let others: Vec<&&str> = blocks.iter().filter(|block| !example.contains(**block)).collect();
     assert!(blocks.len() > 4, "the page shows the example");
-    assert_eq!(others.len(), 1, "copy from core/cc/examples/vegas.rs into docs/guide/add-a-controller.md:\n{others:#?}");
+    assert_eq!(
+        others.len(),
+        1,
+        "copy from core/cc/examples/vegas.rs into docs/guide/add-a-controller.md:\n{others:#?}"
+    );
 }
 
 fn some_windows() -> Result<(), RegisterError> {
