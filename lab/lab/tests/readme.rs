@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use paceline_cc::datapath::{DATAPATHS, Datapath, QUIC, WAYS};
+use paceline_cc::datapath::{DATAPATHS, Datapath, WAYS};
 use paceline_cc::entry::StartUpEntry;
 use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::start_ups::START_UPS;
@@ -96,13 +96,6 @@ fn abilities() -> String {
     table(heads, DATAPATHS.iter().chain(WAYS).map(row))
 }
 
-fn over_quic() -> String {
-    let names = CONTROLLERS.iter().map(|entry| (code(entry.name), entry.name.to_owned()));
-    let start_ups = START_UPS.iter().map(|entry| (code(&format!("start={}", entry.name)), with_start_up(entry)));
-    let row = |(shown, spec): (String, String)| vec![shown, verdict(&QUIC, &spec)];
-    table(["controller, start-up", "over quinn"].map(str::to_owned), names.chain(start_ups).map(row))
-}
-
 fn fields(fields: &[Field]) -> String {
     let row = |field: &Field| vec![code(field.name), field.unit.to_owned(), field.what.to_owned()];
     table(["field", "unit", "what"].map(str::to_owned), fields.iter().map(row)).replace("|  |", "| |")
@@ -114,9 +107,7 @@ fn its_tables_and_those_of_the_pages_are_those_of_the_code() {
         ("README.md", "controllers", controllers()),
         ("README.md", "start-ups", start_ups()),
         ("README.md", "datapaths", datapaths()),
-        ("docs/guide/scenarios.md", "datapaths", datapaths()),
         ("docs/design/architecture.md", "abilities", abilities()),
-        ("docs/guide/quic.md", "controllers over quinn", over_quic()),
         ("docs/guide/records.md", "record", fields(RECORD)),
         ("docs/guide/records.md", "flow", fields(FLOW)),
         ("docs/guide/records.md", "link", fields(LINK)),
