@@ -96,7 +96,7 @@ pub(crate) fn of_arguments(
     let text = error.to_string();
     let mut line = String::new();
     for part in text.lines().map(str::trim).take_while(|part| !part.starts_with("Usage:")) {
-        // An option that is none would be run as a program of that name, or sent as a file.
+        // An unknown option would be run as a program of that name, or sent as a file.
         if part.starts_with("tip: to pass '") {
             continue;
         }

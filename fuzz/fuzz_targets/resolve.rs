@@ -1,4 +1,4 @@
-//! Messages of name resolution from a stranger, to a service and to whoever asks one: they are refused, or they are read again as they
+//! Messages of name resolution from a stranger, to a service and to its clients: they are refused, or they are read again as they
 //! were after being written; no answer of the service is longer than what it answers, its table stays bounded, and who
 //! announces first finds a place whatever four others have announced.
 #![no_main]

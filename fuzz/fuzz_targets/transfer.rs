@@ -54,7 +54,7 @@ fn ask(request: &Request, pieces: &[&[u8]]) -> Story {
     (story, object, Ok(()))
 }
 
-/// A token of a scope and an end, and a request of it that somebody on the way changes.
+/// A token of a scope and an end, and a request of it that a host on the way changes.
 fn proofs(bytes: &[u8]) {
     let [cut, expiry, now, changed, place, text @ ..] = bytes else { return };
     let Ok(text) = str::from_utf8(text) else { return };

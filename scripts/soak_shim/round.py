@@ -20,7 +20,7 @@ from .stream import Wrong
 
 # Seconds until a server listens: Java compiles its program first, and several rounds may run at once.
 START = 120
-# Seconds a server has for its end: with the library up to its linger time (30 s) for what nobody took, and its own time.
+# Seconds a server has for its end: with the library up to its linger time (30 s) for what the peer did not take, and its own time.
 STOP = 90
 # Bytes in a line of a file: base64 of 54 and the end of the line.
 LINE = 73

@@ -91,7 +91,7 @@ def bind(work):
 options {{
   directory "{work.tmp}"; pid-file none; session-keyfile "{work.tmp}/session.key"; listen-on port {PORT} {{ any; }}; listen-on-v6 {{ none; }};
   allow-transfer {{ any; }}; recursion no; notify no; dnssec-validation no; tcp-clients 300; transfers-out 300; managed-keys-directory "{work.tmp}";
-  max-transfer-time-out 60; max-transfer-idle-out 60; tcp-idle-timeout 1200;
+  max-transfer-timeout 60; max-transfer-idle-out 60; tcp-idle-timeout 1200;
 }};
 controls {{ }};
 {zones}""")

@@ -15,7 +15,7 @@
  *
  * The library takes a connection on at the first alcc_send (or alcc_sendmsg, alcc_writable, alcc_stats), so that a child
  * process may serve a connection that its parent accepted. A descriptor that did not come from alcc_accept or alcc_connect, or
- * is no TCP socket, is left to the system call.
+ * is not a TCP socket, is left to the system call.
  *
  * All functions may be called from any thread; none from a signal handler.
  */

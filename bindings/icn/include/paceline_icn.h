@@ -27,7 +27,7 @@ extern "C" {
 
 /*
  * Opens an object, or its bytes from `first` to `last`, both included; what is behind the object's end is left out. `sources` are
- * routers that may have it, as HOST:PORT with commas between, all of which are asked at once; or "resolver=HOST:PORT": whoever that
+ * routers that may have it, as HOST:PORT with commas between, all of which are asked at once; or "resolver=HOST:PORT": those that this
  * says. Blocks until the manifest is there and verified, 30 s at most without an answer.
  *
  * Returns a descriptor that is readable (POLLIN) when bytes are there, or the end, or an error; for poll(2), select(2) and epoll(7).

@@ -49,7 +49,7 @@ pub(crate) fn find(fd: c_int) -> Result<Arc<Open>, Failure> {
 /// Gives a descriptor back.
 pub(crate) fn close(fd: c_int) -> Result<(), Failure> {
     let open = locked(&OPEN).remove(&fd).ok_or_else(no_such)?;
-    // Wakes whoever reads in another thread; the descriptor goes with the last of them.
+    // Wakes readers in other threads; the descriptor goes with the last of them.
     let _ = open.stream.shutdown(Shutdown::Both);
     Ok(())
 }

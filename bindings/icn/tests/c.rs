@@ -130,7 +130,7 @@ fn reads(folder: &tempfile::TempDir, program: &Path) {
     let other = if &name[10..11] == "a" { "b" } else { "a" };
     let unknown = format!("{}{other}{}", &name[..10], &name[11..]);
     for (args, says) in [
-        (vec!["film", &at], "Invalid argument\n'film' is no name"),
+        (vec!["film", &at], "Invalid argument\n'film' is not a name"),
         (vec![&name, "nowhere.invalid:1"], "no such host"),
         (vec![&unknown, &at], "No such file or directory"),
         (vec![&name, &at, "3000001"], "Invalid argument"),

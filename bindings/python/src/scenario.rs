@@ -219,7 +219,7 @@ fn value(given: &Bound<'_, PyAny>, path: &str, depth: usize) -> PyResult<Option<
         return Ok(Some(Value::Float(number)));
     }
     let kind = given.get_type().name()?.to_string();
-    wrong(format!("a {kind} is no value of a scenario; write a text, a number, a bool, a list or a dict"))
+    wrong(format!("a {kind} is not a value of a scenario; write a text, a number, a bool, a list or a dict"))
 }
 
 fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {

@@ -145,7 +145,7 @@ def test_registering() -> None:
         paceline.controller("test-empty")(Empty)
     with pytest.raises(ValueError, match="there is a controller 'cubic' already"):
         paceline.controller("cubic")(Fixed)
-    with pytest.raises(ValueError, match="is no name for a controller"):
+    with pytest.raises(ValueError, match="is not a name for a controller"):
         paceline.controller("a b")(Fixed)
     with pytest.raises(ValueError, match="with other parameters"):
         paceline.controller("test-fixed")(Fixed)

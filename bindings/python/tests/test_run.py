@@ -71,7 +71,7 @@ def test_series_and_events_say_the_same_as_the_record(short: paceline.Scenario) 
         ({"contestants": ["cubc@tcp"]}, "contestants[0]", "did you mean cubic"),
         ({"seconds": "long"}, "seconds", ""),
         ({"flows": [{"count": -1}]}, "flows[0].count", ""),
-        ({"down": {"rate": object()}}, "down.rate", "a object is no value of a scenario"),
+        ({"down": {"rate": object()}}, "down.rate", "a object is not a value of a scenario"),
         ({"down": {"trace": "nowhere.trace"}}, "down.trace", "cannot be read"),
     ],
 )
@@ -124,7 +124,7 @@ def test_the_interpreter_goes_on_and_can_stop_a_run(short: paceline.Scenario) ->
     counter.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            # Hours, if nobody stopped it.
+            # Hours, if it were not stopped.
             paceline.run(short, seconds=86_400, set={"down.rate": "10 Gbit/s", "down.queue": "droptail:packets=9999"})
         assert counted >= 50
     finally:

@@ -1,4 +1,4 @@
-"""Sweeps: the same bytes whoever runs them, and nothing twice."""
+"""Sweeps: the same bytes by whichever means they are run, and nothing twice."""
 
 from __future__ import annotations
 

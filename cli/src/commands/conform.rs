@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Needs root or user namespaces.
     #[arg(long)]
     real: bool,
-    /// A qlog (today's schemas, version 0.3 or 0.4, draft-00 to draft-02) of somebody's sender; needs --as. May be given again.
+    /// A qlog (today's schemas, version 0.3 or 0.4, draft-00 to draft-02) of another sender; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     qlog: Vec<PathBuf>,
     /// An event log of a flow, such as race --events writes; needs --as. May be given again.

@@ -40,7 +40,7 @@ fn a_block_that_is_neither_run_nor_says_why_not_is_refused() {
         ("```bash\ntrue\n```\n", "scenarios/page.md:1: a block of bash is never run; write sh"),
         ("```console\n$ true\n```\n", "a block of console is never run"),
         ("<!-- not run: -->\n\n    true\n", "scenarios/page.md:3: not run: say why"),
-        ("<!-- run: often -->\n\n    true\n", "scenarios/page.md:3: run: 'often' is none of"),
+        ("<!-- run: often -->\n\n    true\n", "scenarios/page.md:3: run: 'often' is not one of"),
         ("<!-- not run: minutes -->\nText.\n\n    true\n", "a comment for a block of commands, and no such block"),
     ] {
         let lab = page(text);

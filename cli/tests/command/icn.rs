@@ -72,19 +72,19 @@ fn bad_input_is_refused_in_one_line() {
     let absent = "aeaqcaibaeaqcaibaeaqcaibaeaqcaibaeaqcaibaeaqcaibaeaqc";
     let cases: [(&[&str], &str); 9] = [
         (&["publish", "absent", "--store", "store"], "absent: cannot be read (No such file"),
-        (&["publish", "file", "--store", "file"], "file: is no folder, and a store is one"),
+        (&["publish", "file", "--store", "file"], "file: is not a folder, and a store is one"),
         (&["publish", "file", "--store", "store", "--media-type", "a\nb"], "file: the media type has 3 bytes or"),
         (
             &["publish", "file", "--store", "store", "--key", "file", "--label", "a"],
-            "file: is no Ed25519 key in PKCS#8",
+            "file: is not an Ed25519 key in PKCS#8",
         ),
         (
             &["publish", "file", "--store", "store", "--key", "key"],
             "the following required arguments were not provided",
         ),
         (&["stat", "--store", "absent"], "absent: there is no such store"),
-        (&["stat", "--store", "file"], "file: is no folder"),
-        (&["stat", "--store", "store", "video"], "invalid value 'video' for '[NAME]': 'video' is no name"),
+        (&["stat", "--store", "file"], "file: is not a folder"),
+        (&["stat", "--store", "store", "video"], "invalid value 'video' for '[NAME]': 'video' is not a name"),
         (&["stat", "--store", "store", absent], "store: has no aeaqcaib"),
     ];
     for (args, expected) in cases {

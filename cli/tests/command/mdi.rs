@@ -112,7 +112,7 @@ fn refusals_name_the_place_and_the_fix() {
         ),
         (
             &["mdi", "train", "--cc", "verus", "--add", "short.csv", "--out", "x"],
-            "short.csv: line 1: this is no file of counts",
+            "short.csv: line 1: this is not a file of counts",
         ),
     ] {
         let complaint = refusal(&lab.run(args));

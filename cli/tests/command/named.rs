@@ -78,7 +78,7 @@ fn what_cannot_be_fetched_is_said_in_one_line_and_leaves_nothing() {
     let unknown = format!("{}{other}{}", &name[..10], &name[11..]);
     let from: &[&str] = &["--from", &router.address, "--out", "copy"];
     for (name, args, says) in [
-        ("film", from, "is no name"),
+        ("film", from, "is not a name"),
         (&unknown, from, "no source has the object"),
         (&name, &[from, &["--range", "6-"]].concat(), "begins at byte 6"),
         (&name, &[from, &["--range", "5-4"]].concat(), "first and the last byte"),

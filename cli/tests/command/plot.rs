@@ -76,7 +76,7 @@ fn what_cannot_be_drawn_is_one_line() {
         (&["plot", "nofile"][..], "nofile: cannot be read"),
         (&["plot", "small.toml"], "small.toml: it is of no known kind; give a log of mm-link, a capture"),
         (&["plot", "t.mahi"], "t.mahi:1: it seems to be a delivery trace; see it by paceline trace info"),
-        (&["plot", "bad.down"], "bad.down:9: 'x' is no kind of event; a line is TIME and"),
+        (&["plot", "bad.down"], "bad.down:9: 'x' is not a kind of event; a line is TIME and"),
         (&["plot", "cut.pcapng"], "cut.pcapng: it is damaged or cut off"),
         (&["plot", "/dev/zero"], "/dev/zero: cannot be read (it is a device)"),
         (&["plot", "r.jsonl", "m.down"], "m.down: records have a page of their own; draw it without them"),

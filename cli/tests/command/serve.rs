@@ -70,7 +70,7 @@ fn of_two_that_send_one_name_one_is_refused() {
     assert_eq!(fs::read(lab.path("kept/same")).unwrap(), "one".repeat(100_000).as_bytes());
     assert_eq!(names(&lab.path("kept")), ["same"]);
 
-    // Both at once, whoever is first.
+    // Both at once, in either order.
     fs::remove_file(lab.path("kept/same")).unwrap();
     let send = |folder: &str| {
         let file = format!("{folder}/same");

@@ -111,7 +111,7 @@ fn logs_and_tables_of_others_become_traces() {
     assert!(refused.starts_with("cell.csv:1: no column 'time' among ts,down; name columns"), "{refused}");
     fs::write(lab.path("broken.log"), "100 # 1504\n101 % 3\n").unwrap();
     let refused = refusal(&lab.run(&["trace", "import", "broken.log", "x.down"]));
-    assert!(refused.starts_with("broken.log:2: '%' is no kind of event; "), "{refused}");
+    assert!(refused.starts_with("broken.log:2: '%' is not a kind of event; "), "{refused}");
     assert!(!lab.path("x.down").exists());
 }
 

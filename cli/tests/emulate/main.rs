@@ -199,7 +199,7 @@ fn doctor_has_a_verdict_on_every_feature() {
         assert!(["works", "falls back", "no"].contains(&verdict), "{feature}: {verdict}");
         assert!(!features[feature]["detail"].as_str().unwrap().is_empty(), "{feature}");
     }
-    // What the machine could do and this build does not have is no feature.
+    // What the machine could do and this build does not have is not a feature.
     let quic = if cfg!(feature = "quic") { "works" } else { "no" };
     assert_eq!(features["quic"]["verdict"], quic);
     let ebpf = if cfg!(feature = "ebpf") { "works" } else { "no" };

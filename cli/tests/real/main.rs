@@ -79,7 +79,7 @@ fn records_with(test: &str, scenario: &str, args: &[&str]) -> Option<Vec<Value>>
 }
 
 fn number(value: &Value, path: &str) -> f64 {
-    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} is no number in {value}"))
+    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} is not a number in {value}"))
 }
 
 #[test]

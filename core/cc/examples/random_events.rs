@@ -55,7 +55,7 @@ fn flow(runner: &mut TestRunner, spec: &Spec, about: &str) -> io::Result<Shared>
     for operation in &operations {
         run(&mut flow, &mut mss, operation);
     }
-    // Whatever it was, it ends in a time-out and a new start.
+    // Whatever it was, it ends in a timeout and a new start.
     flow.time_out();
     flow.advance_to(flow.now + Nanos::from_secs(1));
     flow.send(10, mss, Nanos::from_secs(1));

@@ -65,7 +65,7 @@ impl Default for Settings {
 pub struct Bic {
     settings: Settings,
     mss: u32,
-    /// Zero before the first loss and after a time-out.
+    /// Zero before the first loss and after a timeout.
     w_max: f64,
     /// The same before the last reduction, for undo.
     before: f64,

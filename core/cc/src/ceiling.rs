@@ -149,7 +149,7 @@ impl Ceiling {
         self.step = first_step(window);
     }
 
-    /// The last losses were none: packets came late.
+    /// The last losses were spurious: packets came late.
     pub fn forgive(&mut self) {
         (self.packets, self.step) = self.before.take().unwrap_or((self.packets, self.step));
         self.lost = 0;

@@ -112,7 +112,7 @@ pub enum Phase {
     Cwr,
     /// Fast recovery: from the first loss until everything sent before it has been acknowledged.
     Recovery,
-    /// After a retransmission time-out, until everything sent before it has been acknowledged.
+    /// After a retransmission timeout, until everything sent before it has been acknowledged.
     Loss,
 }
 
@@ -201,7 +201,7 @@ pub enum Cause {
     Handover,
 }
 
-/// Packets were declared lost (not by a time-out: that is [`Timeout`]).
+/// Packets were declared lost (not by a timeout: that is [`Timeout`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Loss<'a> {
     /// Now.
@@ -240,7 +240,7 @@ pub struct Restart {
     pub now: Time,
     /// Time since the last packet left.
     pub idle: Nanos,
-    /// The flow's retransmission time-out at present, without back-off.
+    /// The flow's retransmission timeout at present, without back-off.
     pub rto: Nanos,
 }
 
@@ -453,7 +453,7 @@ pub trait Controller: Send {
         u64::MAX
     }
 
-    /// The window is what is in flight and a budget on top of it: what is delivered makes no room for more. Whoever applies a
+    /// The window is what is in flight and a budget on top of it: what is delivered makes no room for more. A datapath that applies a
     /// window some time after it was given must take off what was delivered since.
     fn window_is_budget(&self) -> bool {
         false

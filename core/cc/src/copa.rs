@@ -24,7 +24,7 @@
 //!   RTT to end and overshoots.
 //! - 1/delta is bounded, v never exceeds delta times the window (the latter as the authors' release).
 //! - The window does not rise while the application limits the flow; it may fall.
-//! - The paper is silent on time-outs, idle times and outages: see `Copa::on_timeout`, `STALE` below, `outage`.
+//! - The paper is silent on timeouts, idle times and outages: see `Copa::on_timeout`, `STALE` below, `outage`.
 //! - From 5 % of loss on the window has a [ceiling](crate::ceiling), whatever the mode and the delay, and may be less than a
 //!   packet: behind a buffer too small for delay to show, or among more flows than the buffer has room for, nothing else limits
 //!   it. The paper bears any loss; the release cuts at 30 %.
@@ -160,7 +160,7 @@ pub struct Copa {
     acked: u64,
     last_ack: Option<Time>,
     outage: Outage,
-    /// The window before the last time-out or heavy loss, for undo.
+    /// The window before the last timeout or heavy loss, for undo.
     before: Option<f64>,
 }
 
@@ -353,7 +353,7 @@ impl Controller for Copa {
         self.count(loss.now, 0, self.outage.lost_since(loss.packets));
     }
 
-    /// The paper is silent. Here the window falls to its smallest, and a second time-out in a row, which says that
+    /// The paper is silent. Here the window falls to its smallest, and a second timeout in a row, which says that
     /// nothing in flight arrived, starts slow start. The release knows only its 2 s of silence.
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         if self.config.rules == Rules::Release {
@@ -362,7 +362,7 @@ impl Controller for Copa {
             }
             return;
         }
-        // One packet: where windows are that small, losses are found by time-outs alone. Of several in a row the first: a path that is
+        // One packet: where windows are that small, losses are found by timeouts alone. Of several in a row the first: a path that is
         // dark says nothing of how much it holds.
         if timeout.count == 1 {
             self.count(timeout.now, 0, 1);

@@ -18,7 +18,7 @@
 //!   the queue holds seconds, the two are far apart.
 //! - Every RTT may be the smallest; Linux leaves out those of the first second of an epoch (`cubictcp_acked`), which recovery may have
 //!   thinned out, so that its smallest can be larger.
-//! - A time-out clears everything, within a recovery too (Linux `bictcp_state`).
+//! - A timeout clears everything, within a recovery too (Linux `bictcp_state`).
 //! - The window is a real number and follows the curve at each acknowledgement; Linux counts whole packets and reads
 //!   the curve at most once in 1/32 s while the window stands still.
 
@@ -74,7 +74,7 @@ pub struct Cubic {
     curve: Curve,
     /// The curve before the last reduction, for undo.
     before: Curve,
-    /// Smallest RTT since the start or the last time-out (Linux `delay_min`).
+    /// Smallest RTT since the start or the last timeout (Linux `delay_min`).
     min_rtt: Nanos,
     /// When the last acknowledgement came.
     last_ack: Time,
@@ -83,7 +83,7 @@ pub struct Cubic {
 /// What a reduction changes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
-    /// Zero before the first loss and after a time-out.
+    /// Zero before the first loss and after a timeout.
     w_max: f64,
     cwnd_prior: f64,
     epoch: Option<Epoch>,
@@ -173,7 +173,7 @@ impl Policy for Cubic {
         let grown = if reno_friendly && epoch.at(t, c) < epoch.w_est {
             epoch.w_est
         } else {
-            // Repairs give no RTT: after a time-out there may be none yet.
+            // Repairs give no RTT: after a timeout there may be none yet.
             let ahead = if self.min_rtt < Nanos::MAX { self.min_rtt } else { ack.min_rtt };
             let target = epoch.at(t + ahead.as_secs_f64(), c).clamp(cwnd, TARGET_LIMIT * cwnd);
             cwnd + acked * (target - cwnd) / cwnd

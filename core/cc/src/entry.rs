@@ -437,7 +437,7 @@ pub enum SpecError {
         /// What it takes.
         wanted: String,
     },
-    /// A file that is no model.
+    /// A file that is not a model.
     #[error("controller '{controller}': model={name}: {problem}")]
     Model {
         /// The controller.

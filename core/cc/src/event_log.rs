@@ -141,7 +141,7 @@ impl<W: Write> Log<W> {
         self.end_line()
     }
 
-    /// Ends the log; whoever gave the place of it closes it.
+    /// Ends the log; its output stays open.
     ///
     /// # Errors
     /// The first failure of an event that it observed, or that of the last bytes.

@@ -70,7 +70,7 @@ impl Round {
 pub struct HyStart {
     slow: SlowStart,
     env: Env,
-    /// Smallest RTT since the start or the last time-out, whose samples no longer count (Linux `bictcp_reset` clears
+    /// Smallest RTT since the start or the last timeout, whose samples no longer count (Linux `bictcp_reset` clears
     /// `delay_min`): what follows a spurious one is measured against the queue that caused it.
     min: Nanos,
     round: Option<Round>,

@@ -21,8 +21,8 @@
 //! - From 5 % of loss on the window has a [ceiling](crate::ceiling): models see no losses in training, and a buffer may be too
 //!   short for the delays they wait for.
 //! - A reduction by packets that were only late is undone.
-//! - A time-out halves the window, and slow start begins anew where it is used at all. What was sent before the first arrival after
-//!   a time-out gives no RTT, and its losses count no more: it waited for the end of an outage, or was lost in it.
+//! - A timeout halves the window, and slow start begins anew where it is used at all. What was sent before the first arrival after
+//!   a timeout gives no RTT, and its losses count no more: it waited for the end of an outage, or was lost in it.
 //! - No epochs run before the first RTT, nor while nothing is in flight and nothing is to be sent. The window does not move
 //!   while the application limits the flow: it has nothing to send, and what was acknowledged last did not fill the window.
 //! - The packets of an epoch are spread over it. At most twice the window is in flight: Verus's rule alone goes on sending
@@ -56,7 +56,7 @@ pub use text::ReadError;
 const FIRST_WINDOW: f64 = 10.0;
 /// Multiplicative decrease (`VERUS_M_DECREASE`).
 const M: f64 = 0.7;
-/// What a time-out leaves of the window (our choice: RFC 5681's half).
+/// What a timeout leaves of the window (our choice: RFC 5681's half).
 const AFTER_TIMEOUT: f64 = 0.5;
 /// Weight of the old value in the RTT average (the release of Verus).
 const OLD_RTT: f64 = 0.875;

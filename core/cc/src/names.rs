@@ -23,7 +23,7 @@ pub enum NameError {
 }
 
 /// A name made at run time as one that lasts as long as the process, which is what [`crate::Controller::describe`], records
-/// and plots want: whoever reports a variable pays nothing for its name. Ask for it when the controller is made or
+/// and plots want: a report of a variable pays nothing for its name. Ask for it when the controller is made or
 /// registered, not at each report. The same text gives the same name again, so that controllers made a million times cost
 /// its memory once.
 ///
@@ -64,7 +64,7 @@ pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain)
 }
 
-/// "did you mean ..." for a name that is none of `names`: those within an edit distance of 3 that are at most one further away than
+/// "did you mean ..." for a name that is not one of `names`: those within an edit distance of 3 that are at most one further away than
 /// the nearest, or the whole list.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let all: Vec<&str> = names.collect();

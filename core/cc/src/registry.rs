@@ -95,7 +95,7 @@ impl Spec {
     /// ```
     ///
     /// # Errors
-    /// [`SpecError`] when it is no controller, or the file no model.
+    /// [`SpecError`] when it is not a controller, or the file is not a model.
     pub fn read(text: &str, mut read: impl FnMut(&str) -> Result<String, String>) -> Result<Self, SpecError> {
         Self::parse(text, &mut |name| Some(read(name)))
     }

@@ -9,7 +9,7 @@
 //!   were the reason.
 //! - The packets of an epoch are spread over it; the release sends them in one burst.
 //! - The RTT average starts at the first sample; the release's starts at 0, so that its epochs are too few at first.
-//! - A time-out in slow start starts over: the few delays learnt are an outage's. The release leaves the target delay at 0,
+//! - A timeout in slow start starts over: the few delays learnt are an outage's. The release leaves the target delay at 0,
 //!   which is a window of 1.
 //! - A delay ends slow start only when it is at least twice the smallest: on a path of 500 ms and more the release ends it
 //!   with the first acknowledgement.
@@ -29,7 +29,7 @@
 //! - A loss phase for packets that were only late is undone.
 //! - Which has a price: beside a flow that fills the buffer it yields less than the paper shows. CUBIC keeps 1.6 of 48 Mbit/s at one
 //!   BDP, with R = 6 and drop-tail.
-//! - Flight, lost packets and time-outs are the datapath's; the release's own counter drifts.
+//! - Flight, lost packets and timeouts are the datapath's; the release's own counter drifts.
 //! - Packets of an application-limited flow do not enter the profile: their delay is not the window's. Slow start does not grow
 //!   by them, unless they filled the window (a burst).
 //! - The target does not climb further once it is above the profile.

@@ -2,7 +2,7 @@
 //! reduces it afterwards. Any start-up goes with any policy: `cubic:start=hystart`, `dctcp:start=slow`.
 //!
 //! The pieces share one [`Window`]. [`WindowController`] holds what they have in common (RFC 5681): which of the two is
-//! in charge, one reduction an episode, undo, time-outs, idle restarts.
+//! in charge, one reduction an episode, undo, timeouts, idle restarts.
 
 mod joined;
 
@@ -84,7 +84,7 @@ pub trait StartUp: Send {
     /// Something was delivered: grow `cwnd`, or end the start-up by setting `ssthresh` to at most `cwnd`.
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window);
 
-    /// The start-up is over for another reason: a loss, a mark or a time-out. `window` is what the policy reduces next,
+    /// The start-up is over for another reason: a loss, a mark or a timeout. `window` is what the policy reduces next,
     /// if a reduction is due; a start-up whose `cwnd` stood for no capacity corrects it here.
     fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {}
 

@@ -11,7 +11,7 @@ use crate::seed::Seed;
 use crate::telemetry::Telemetry;
 use crate::topology::Topology;
 
-/// A world to run. The body of its paths' packets belongs to whoever runs it.
+/// A world to run. The body of its paths' packets belongs to its driver.
 pub struct Config<P> {
     /// Everything random comes from here.
     pub seed: Seed,

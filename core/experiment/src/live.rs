@@ -1,4 +1,4 @@
-//! A run in real time, as it goes on: counters for whoever watches it.
+//! A run in real time, as it goes on: counters for observers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -206,7 +206,7 @@ pub struct HopOutcome {
     pub capacity_bytes: Option<u64>,
     /// Lost at random behind the queue, or on the air.
     pub lost: Count,
-    /// What it did on the air; `None` where it is no Wi-Fi link.
+    /// What it did on the air; `None` where it is not a Wi-Fi link.
     pub air: Option<Air>,
 }
 

@@ -18,7 +18,7 @@ const FINE_FLOWS: usize = 32;
 /// Flows beyond this many leave no series (our choice: no one reads more curves in one figure).
 const SERIES_FLOWS: usize = 16;
 
-/// Records a world. Whoever drives it says what happens; a flow is named by its index among the configured ones.
+/// Records a world. The driver says what happens; a flow is named by its index among the configured ones.
 pub struct Recorder {
     flows: Vec<FlowRecorder>,
     totals: Totals,

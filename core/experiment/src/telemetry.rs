@@ -104,7 +104,7 @@ impl fmt::Display for Trace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTrace {
     /// Not a letter and a number.
-    #[error("'{0}' is no profile; write L, T, C or X and the number of records, such as \"L2\"")]
+    #[error("'{0}' is not a profile; write L, T, C or X and the number of records, such as \"L2\"")]
     Text(String),
     /// Too many records, or none.
     #[error("{profile} has room for 1 to {most} records, not {hops}; give fewer, or a profile with fewer fields")]

@@ -26,7 +26,7 @@ pub struct NewFlow {
 }
 
 impl Arrivals {
-    /// Of the configured flow at `index`; `None` when it is no family.
+    /// Of the configured flow at `index`; `None` when it is not a family.
     pub fn new(workload: &Workload, seed: Seed, index: usize) -> Option<Self> {
         let Workload::Poisson(family) = workload else { return None };
         let stream = |what| seed.stream(&format!("flow {index} {what}"));
@@ -58,7 +58,7 @@ pub enum Turn {
     Cut,
 }
 
-/// An application that writes in turns. Without end: whoever drives it says when it stops.
+/// An application that writes in turns. Without end: the driver says when it stops.
 #[derive(Clone, Debug)]
 pub struct Application {
     kind: Kind,

@@ -1,6 +1,6 @@
 //! An object, or a part of it, from one source or several.
 //!
-//! Sans-IO. Whoever drives it gives it datagrams and time, sends what [`Fetch::poll_transmit`] writes and takes what
+//! Sans-IO. The driver gives it datagrams and time, sends what [`Fetch::poll_transmit`] writes and takes what
 //! [`Fetch::poll_output`] hands out: every byte of it was verified, in order. Each source has a [`Flow`] with its own controller, RTT and
 //! token; the units are one map, so that no unit is asked of two sources unless the first one is late or lost it.
 //!
@@ -99,7 +99,7 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Dropped {
     /// From no source of this fetch, or one that it gave up.
-    #[error("the source is none of this fetch")]
+    #[error("this fetch has no such source")]
     Source,
     /// No message.
     #[error(transparent)]

@@ -103,7 +103,7 @@ pub trait Supply {
     fn take(&mut self, most: u32) -> Option<Ranges>;
 }
 
-/// One source: its records, its timers and its controller. Whoever drives it calls [`Flow::poll_request`] until it answers `None` after
+/// One source: its records, its timers and its controller. The driver calls [`Flow::poll_request`] until it answers `None` after
 /// every other call, and whenever [`Flow::next_timeout`] has come.
 pub struct Flow {
     config: FlowConfig,

@@ -1,7 +1,7 @@
 //! Where the units of an object stand in its stored form.
 //!
 //! The stored form is a sequence of units: the manifest, then a tree of hashes in pre-order, so that every index unit stands
-//! before the units whose hashes it holds. Whoever takes the units in order can check each as it comes, and a router serves
+//! before the units whose hashes it holds. A receiver that takes the units in order can check each as it comes, and a router serves
 //! them by their numbers without knowing what they are. All units have [`UNIT`] bytes but the last, which is the object's end.
 
 use crate::UNIT;
@@ -9,7 +9,7 @@ use crate::UNIT;
 /// Hashes in an index unit: as many of [`HASH_BYTES`] as fit beside its head.
 pub const FANOUT: u64 = 58;
 
-/// Bytes of a hash in an index unit. Whoever forges a unit of a given object must find a second preimage (2^192 tries); a publisher
+/// Bytes of a hash in an index unit. A forger of a unit of a given object must find a second preimage (2^192 tries); a publisher
 /// who makes two objects with one name, a collision (2^96). Longer ones cost more: 32 bytes 2.3 % of the object instead of 1.7 %.
 pub const HASH_BYTES: usize = 24;
 

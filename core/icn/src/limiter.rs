@@ -11,7 +11,7 @@ pub const BUCKETS: usize = 65_536;
 /// Shares that a whole /48 of IPv6 may use, of which there are 65,536 of /64 (our choice: a small site's worth of busy receivers).
 const SITE_SHARES: u64 = 16;
 
-/// Who is counted as one: an address of IPv4, the /64 of one of IPv6 (whoever has one address of it has all).
+/// Who is counted as one: an address of IPv4, the /64 of one of IPv6 (the owner of one address of it has all).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Source {
     kind: u8,
@@ -75,7 +75,7 @@ impl Limiter {
         Self { buckets: vec![Bucket::default(); BUCKETS].into_boxed_slice(), key, rate, depth: depth.max(1) }
     }
 
-    /// Bytes of memory of the table, whoever has asked.
+    /// Bytes of memory of the table, for any requests.
     pub fn memory(&self) -> usize {
         size_of_val::<[Bucket]>(&self.buckets)
     }

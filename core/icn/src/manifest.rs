@@ -29,14 +29,14 @@ pub struct Manifest {
     pub media_type: String,
 }
 
-/// Bytes that are no manifest, or a manifest that cannot be.
+/// Bytes that are not a manifest, or a manifest that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadManifest {
     /// Not [`UNIT`] bytes.
     #[error("the manifest has {0} bytes instead of 1400")]
     Size(usize),
     /// It begins otherwise.
-    #[error("the first unit is no manifest of version 1; a newer version of paceline may know it")]
+    #[error("the first unit is not a manifest of version 1; a newer version of paceline may know it")]
     Mark,
     /// The object is longer than any may be.
     #[error("the manifest says {0} bytes; an object has at most 2^62")]

@@ -25,11 +25,11 @@ pub struct Name {
     hash: [u8; 32],
 }
 
-/// A text or a byte string that is no name.
+/// A text or a byte string that is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoName {
     /// Of another length.
-    #[error("'{text}' is no name: it has {length} characters, a name has 53; `paceline icn publish` prints it")]
+    #[error("'{text}' is not a name: it has {length} characters, a name has 53; `paceline icn publish` prints it")]
     Length {
         /// The text, cut after 60 characters.
         text: String,
@@ -37,7 +37,7 @@ pub enum NoName {
         length: usize,
     },
     /// With a character that base 32 does not have.
-    #[error("'{text}' is no name: character {position} is not one of a to z and 2 to 7")]
+    #[error("'{text}' is not a name: character {position} is not one of a to z and 2 to 7")]
     Character {
         /// The text.
         text: String,
@@ -45,7 +45,7 @@ pub enum NoName {
         position: usize,
     },
     /// With a last character that no name has.
-    #[error("'{text}' is no name: its last character is mistyped; no name ends with it")]
+    #[error("'{text}' is not a name: its last character is mistyped; no name ends with it")]
     End {
         /// The text.
         text: String,

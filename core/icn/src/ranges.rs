@@ -44,7 +44,7 @@ impl Ranges {
         Self { ranges, used: 1, units: 1 }
     }
 
-    /// Units in a row; `None` where these are none, or more than [`MAX_UNITS`], or reach past the largest number.
+    /// Units in a row; `None` where they are 0, more than [`MAX_UNITS`], or reach past the largest number.
     pub fn new(units: Units) -> Option<Self> {
         let fits = (1..=MAX_UNITS).contains(&units.count) && units.first.checked_add(units.count.into()).is_some();
         let mut all = Self::one(units.first);

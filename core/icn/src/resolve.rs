@@ -13,7 +13,7 @@
 //! | 4 | [`Message::Announced`] | status 1, number 8 |
 //!
 //! An address is its family (4 or 6) 1, the address 4 or 16, the port 2. The MAC is HMAC-SHA256 of all before it, cut to 16 bytes,
-//! with the key that service and routers share. What is found needs no MAC: an object's name certifies its bytes, whoever has them.
+//! with the key that service and routers share. What is found needs no MAC: an object's name certifies its bytes at any source.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -112,7 +112,7 @@ pub enum Status {
     WrongKey,
 }
 
-/// A datagram that is no message.
+/// A datagram that is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResolve {
     /// It does not start like one.
@@ -129,7 +129,7 @@ pub enum BadResolve {
         /// The byte.
         value: u8,
     },
-    /// A name that is none.
+    /// A malformed name.
     #[error(transparent)]
     Name(#[from] NoName),
     /// The MAC is another.
@@ -268,7 +268,7 @@ impl Message {
     }
 }
 
-/// The nonce of what has the head of an announcement, whoever made it.
+/// The nonce of what has the head of an announcement, from any sender.
 fn nonce_of_announcement(bytes: &[u8]) -> Option<u64> {
     let rest = bytes.strip_prefix(&MAGIC)?.strip_prefix(&[3])?;
     rest.first_chunk().map(|nonce| u64::from_be_bytes(*nonce))

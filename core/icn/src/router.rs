@@ -306,7 +306,7 @@ impl Router {
         self.waiting.len()
     }
 
-    /// Bytes of its tables, those that it shares included, the same whoever has asked; units that wait for the upstream router come on top, up to 200 bytes each.
+    /// Bytes of its tables, those that it shares included, the same for any requests; units that wait for the upstream router come on top, up to 200 bytes each.
     pub fn memory(&self) -> usize {
         self.limits.memory() + self.queue.memory() + self.waiting.memory()
     }

@@ -1,7 +1,7 @@
 //! Names that their publisher points at another object when there is a newer one: a record, signed with Ed25519 (RFC 8032).
 //!
 //! The signed name is the hash of the publisher's key and a label, so that a record certifies itself as an object does. It has
-//! a version, which only grows, and an expiry, so that whoever serves an old one is found out sooner or later.
+//! a version, which only grows, and an expiry, so that a server of an old one is found out sooner or later.
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
@@ -20,7 +20,7 @@ const LABEL: usize = 89;
 
 const SIGNATURE: usize = 64;
 
-/// What is signed begins with this, so that a signature for another purpose is none here.
+/// What is signed begins with this, so that a signature for another purpose does not count here.
 const PURPOSE: &[u8] = b"paceline icn record\0";
 
 /// A publisher's word: this label is that object, until then.
@@ -47,13 +47,13 @@ pub enum BadRecord {
     #[error("the record has {0} bytes instead of 1400")]
     Size(usize),
     /// It begins otherwise.
-    #[error("this is no record of version 1; a newer version of paceline may know it")]
+    #[error("this is not a record of version 1; a newer version of paceline may know it")]
     Mark,
     /// The label is empty, too long, or not printable ASCII.
     #[error("a label has 1 to 200 printable ASCII characters; this one has {0} bytes")]
     Label(usize),
     /// It does not point at an object.
-    #[error("the record points at something that is no object")]
+    #[error("the record points at something that is not an object")]
     Target,
     /// Bytes that must be zero are not.
     #[error("the record has a byte that must be zero and is not, at {0}")]
@@ -91,7 +91,7 @@ impl Record {
     /// Signs one. `expires` is in seconds of Unix time.
     ///
     /// # Errors
-    /// [`BadRecord::Label`], and [`BadRecord::Target`] where the target is no object.
+    /// [`BadRecord::Label`], and [`BadRecord::Target`] where the target is not an object.
     pub fn sign(
         key: &Ed25519KeyPair,
         label: &str,
@@ -195,7 +195,7 @@ impl Record {
         Ok(self.target)
     }
 
-    /// [`Record::verify`] for whoever has seen version `known` before.
+    /// [`Record::verify`] for a caller that has seen version `known` before.
     ///
     /// # Errors
     /// Those of [`Record::verify`], and [`BadRecord::Older`].

@@ -48,7 +48,7 @@ fn one_that_holds_is_taken() {
 }
 
 #[test]
-fn of_several_the_largest_version_wins_whoever_answers_first() {
+fn of_several_the_largest_version_wins_in_any_order() {
     for delays in [[1, 200, 30], [200, 1, 30], [30, 200, 1], [10, 10, 10]] {
         for wants_token in [false, true] {
             let mut routes = vec![route(1), route(3), route(2)];

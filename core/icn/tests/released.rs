@@ -97,7 +97,7 @@ fn the_vectors_of_its_header() {
 
 #[test]
 fn anyone_can_inject_its_data_and_not_ours() {
-    // Whoever guesses a port and an offset: the name, the address and the checksum are not looked at.
+    // A guess of a port and an offset suffices: the name, the address and the checksum are not looked at.
     let mut forged = Released::Data { source_port: 1, destination_port: 7, end: 4200 }.encode();
     forged[4..44].fill(0);
     forged[62] = 0xff;
@@ -120,7 +120,7 @@ fn what_a_packet_costs_and_how_much_one_request_can_ask_for() {
     let all = Released::Request { source_port: 1, destination_port: 2, length: u32::MAX, offset: 0 };
     let Some(Released::Request { length, .. }) = Released::decode(&all.encode()) else { unreachable!("a request") };
     assert_eq!(length / UNIT as u32, 3_067_833);
-    // And a length that is no multiple of 1400 loses its tail.
+    // And a length that is not a multiple of 1400 loses its tail.
     let odd = Released::Request { source_port: 1, destination_port: 2, length: 1399, offset: 0 };
     assert!(answers(odd).is_empty());
 }

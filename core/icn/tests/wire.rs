@@ -1,4 +1,4 @@
-//! Messages: what is written is read again, and what is no message is refused with a reason.
+//! Messages: what is written is read again, and what is not a message is refused with a reason.
 
 use paceline_cc::Nanos;
 use paceline_icn::name::{Kind, Name, NoName};

@@ -29,7 +29,7 @@ pub struct Dropped<P> {
     pub packet: Packet<P>,
 }
 
-/// What a queue reports to: the counters of its link, and the packets that it dropped, where somebody asks for them.
+/// What a queue reports to: the counters of its link, and the packets that it dropped, where they are asked for.
 #[derive(Debug)]
 pub struct Ledger<P> {
     /// Counters, and the present length of the queue.

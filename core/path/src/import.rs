@@ -116,7 +116,7 @@ pub(crate) fn shown(text: &str) -> String {
 /// sender asked for. Its times begin at the first event.
 ///
 /// # Errors
-/// The first line that is no event, and a log without opportunities and departures.
+/// The first line that is not an event, and a log without opportunities and departures.
 pub fn from_log(name: &str, input: impl BufRead) -> Result<Trace, TableError> {
     const FORM: &str = "an event is TIME and + - # or d, and bytes, such as '12 # 1504'";
     let (mut first, mut last): (Option<f64>, f64) = (None, 0.0);
@@ -129,10 +129,10 @@ pub fn from_log(name: &str, input: impl BufRead) -> Result<Trace, TableError> {
         let mut fields = text.split_whitespace();
         let time = fields.next().and_then(|time| time.parse::<f64>().ok()).filter(|time| time.is_finite());
         let (Some(time), Some(event)) = (time, fields.next()) else {
-            return wrong(format!("'{}' is no event", shown(text)), FORM);
+            return wrong(format!("'{}' is not an event", shown(text)), FORM);
         };
         if !matches!(event, "+" | "-" | "#" | "d") {
-            return wrong(format!("'{}' is no kind of event", shown(event)), FORM);
+            return wrong(format!("'{}' is not a kind of event", shown(event)), FORM);
         }
         let bytes = fields.next().and_then(|bytes| bytes.parse::<f64>().ok());
         let Some(bytes) = bytes.filter(|bytes| (0.0..=1e9).contains(bytes)) else {
@@ -327,8 +327,8 @@ mod tests {
     #[test]
     fn errors_name_the_line_and_the_fix() {
         let log = |text: &str| from_log("t.log", text.as_bytes()).unwrap_err().to_string();
-        assert!(log("1 # 1504\nx\n").starts_with("t.log:2: 'x' is no event; an event is TIME and"));
-        assert!(log("1 # 1504\n2 ? 3\n").starts_with("t.log:2: '?' is no kind of event"));
+        assert!(log("1 # 1504\nx\n").starts_with("t.log:2: 'x' is not an event; an event is TIME and"));
+        assert!(log("1 # 1504\n2 ? 3\n").starts_with("t.log:2: '?' is not a kind of event"));
         assert!(log("5 # 1504\n3 # 1504\n").starts_with("t.log:2: 3 comes after 5"));
         assert!(log("\r\u{1}\r\n").starts_with("t.log:1: not a text file; give the log of a link"));
         assert!(log("1\r2\n").starts_with("t.log:1: its lines end in carriage returns alone"));

@@ -92,7 +92,7 @@ mod tests {
     use crate::queue::{DropTail, Limit};
     use crate::row::Path;
 
-    /// Every millisecond under saturation, every tenth under a light load; three packets are no light load.
+    /// Every millisecond under saturation, every tenth under a light load; three packets are not a light load.
     fn path(after: Nanos) -> Path<u32> {
         let trace =
             |step: u32| Arc::new(Trace::from_millis("t", (1..=100 / step).map(|n| n * step).collect()).unwrap());

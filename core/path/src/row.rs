@@ -65,7 +65,7 @@ pub struct Path<P> {
     next: Time,
     /// Behind the stages: what comes out, with the time at which it does in [`Contents::entered`](crate::Contents::entered).
     out: VecDeque<Packet<P>>,
-    /// What was dropped, where somebody asks for it.
+    /// What was dropped, where it is asked for.
     dropped: Option<VecDeque<Dropped<P>>>,
     lost: Count,
     copied: Count,
@@ -124,7 +124,7 @@ impl<P: Clone + Send> Path<P> {
         self.stage(Stage::Filter(Box::new(filter)))
     }
 
-    /// A queue of the path treats flows differently: whoever drives it distinguishes them by [`Contents::flow`](crate::Contents::flow).
+    /// A queue of the path treats flows differently: the driver distinguishes them by [`Contents::flow`](crate::Contents::flow).
     #[must_use]
     pub fn telling_flows_apart(mut self) -> Self {
         self.by_flow = true;

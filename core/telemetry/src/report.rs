@@ -255,7 +255,7 @@ impl Default for NodeReport {
     }
 }
 
-/// Why octets are no report.
+/// Why octets are not a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// Longer than any report.
@@ -284,7 +284,7 @@ impl FlowReport {
     /// Reads a report.
     ///
     /// # Errors
-    /// [`ReportError`] when it is none, or says what cannot be.
+    /// [`ReportError`] when it is malformed, or contradicts itself.
     pub fn from_json(bytes: &[u8]) -> Result<Self, ReportError> {
         let report: Self = parse(bytes)?;
         report.check()?;
@@ -305,7 +305,7 @@ impl FlowReport {
             return Err(ReportError::Nonsense("the number of hops"));
         }
         if self.bottleneck.is_some_and(|hop| usize::from(hop) >= self.hops.len()) {
-            return Err(ReportError::Nonsense("bottleneck, which is none of the hops,"));
+            return Err(ReportError::Nonsense("bottleneck, which is not one of the hops,"));
         }
         Ok(())
     }
@@ -335,7 +335,7 @@ impl NodeReport {
     /// Reads a report.
     ///
     /// # Errors
-    /// [`ReportError`] when it is none.
+    /// [`ReportError`] when it is malformed.
     pub fn from_json(bytes: &[u8]) -> Result<Self, ReportError> {
         let report: Self = parse(bytes)?;
         spoken(report.v, report.ns)?;
@@ -377,7 +377,7 @@ fn read_cause<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cause, D::Er
         0 => Ok(Cause::Unknown),
         1 => Ok(Cause::Medium),
         2 => Ok(Cause::Congestion),
-        other => Err(serde::de::Error::custom(format_args!("verdict {other} is none of 0, 1, 2"))),
+        other => Err(serde::de::Error::custom(format_args!("verdict {other} is not one of 0, 1, 2"))),
     }
 }
 

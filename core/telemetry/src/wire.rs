@@ -117,7 +117,7 @@ pub struct Header {
     pub standard: Option<Standard>,
 }
 
-/// Why octets are no header of ours.
+/// Why octets are not a header of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// There are fewer octets than the header says.
@@ -148,8 +148,8 @@ pub enum WireError {
     /// Another namespace.
     #[error("the trace is of IOAM namespace {0:#06x}, this is {NAMESPACE:#06x}")]
     Namespace(u16),
-    /// A trace type that is none of the profiles'.
-    #[error("trace type {0:#08x} is none of the profiles'")]
+    /// A trace type of no profile.
+    #[error("trace type {0:#08x} belongs to no profile")]
     TraceType(u32),
     /// A length that does not fit.
     #[error("{what} is {value}, which cannot be")]
@@ -235,7 +235,7 @@ impl Header {
     /// Options that are not telemetry, or of another version of it, are skipped.
     ///
     /// # Errors
-    /// [`WireError`] when it is none, or none of ours.
+    /// [`WireError`] when it is not a header, or not one of ours.
     pub fn decode(bytes: &[u8]) -> Result<(Self, usize), WireError> {
         let have = bytes.len();
         let [next_header, length, ..] = *bytes else { return Err(WireError::Truncated { need: 8, have }) };
@@ -331,7 +331,7 @@ pub fn push_record(bytes: &mut [u8], record: &NodeRecord) -> Result<(), Refused>
         return Err(Refused::Foreign("the namespace is another"));
     }
     let profile =
-        Profile::of(u32::from_be_bytes([0, c, d, e])).ok_or(Refused::Foreign("the trace type is no profile's"))?;
+        Profile::of(u32::from_be_bytes([0, c, d, e])).ok_or(Refused::Foreign("the trace type is not a profile's"))?;
     let words = profile.words();
     if usize::from(node >> 3) != words {
         return Err(Refused::Foreign("NodeLen is not the profile's"));

@@ -49,7 +49,7 @@ fn measure(name: &str, mut sender: Box<dyn Sender>, mut receiver: Box<dyn Receiv
     }
     let nanos = start.elapsed().as_nanos() as f64 / PACKETS as f64;
     let stats = sender.stats();
-    println!("{name:32} {nanos:6.1} ns a packet; {} lost, {} time-outs", stats.packets_lost, stats.timeouts);
+    println!("{name:32} {nanos:6.1} ns a packet; {} lost, {} timeouts", stats.packets_lost, stats.timeouts);
 }
 
 fn main() {

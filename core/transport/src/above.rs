@@ -8,7 +8,7 @@
 //! is handed over, unless the lower TCP reports when it left. TCP repairs losses and delivers nothing behind a hole, so what
 //! was acknowledged cumulatively would stand still for a round trip at each loss, and a controller that answers losses would
 //! never learn of one. So the controller is informed of what has [arrived behind a hole](Above::arrived_ahead) and of what
-//! TCP [sends again](Above::lost), as it would be natively; the repair itself is no sample.
+//! TCP [sends again](Above::lost), as it would be natively; the repair itself is not a sample.
 
 mod mode;
 mod tcp;
@@ -111,7 +111,7 @@ pub struct News {
 
 /// The half above TCP, whichever TCP it is. Sans-IO.
 ///
-/// Whoever drives it says what the application [queues](Above::queued), asks what may be [handed over](Above::poll) after
+/// The driver says what the application [queues](Above::queued), asks what may be [handed over](Above::poll) after
 /// every other call and at [`Above::next_wake`], says what [was](Above::handed), and what was
 /// [delivered](Above::delivered). Positions count bytes from the first one handed over.
 pub struct Above {

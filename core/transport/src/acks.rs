@@ -339,7 +339,7 @@ impl FlowSender {
         }
         let bytes = self.lost.iter().map(|lost| u64::from(lost.bytes)).sum();
         self.stats.packets_lost += self.lost.len() as u64;
-        // A lost repair after a time-out is news of congestion (Linux `tcp_fastretrans_alert`, FLAG_LOST_RETRANS).
+        // A lost repair after a timeout is news of congestion (Linux `tcp_fastretrans_alert`, FLAG_LOST_RETRANS).
         let again = self.phase == Phase::Loss && self.board.lost_repair;
         // In CWR a classic controller has reduced already (Linux `tcp_enter_recovery`); the exact ones answer marks and
         // losses apart (RFC 8257 section 3.5).
@@ -376,8 +376,8 @@ impl FlowSender {
         }
     }
 
-    /// Lost datagrams are kept for a while, so that late ones are known as such: for two time-outs of the present length (our
-    /// choice: as long as time-outs that double have gone on, so that what the first of them took for lost is known still).
+    /// Lost datagrams are kept for a while, so that late ones are known as such: for two timeouts of the present length (our
+    /// choice: as long as timeouts that double have gone on, so that what the first of them took for lost is known still).
     pub(crate) fn settle(&mut self, now: Time) {
         if self.delivery == Delivery::Unreliable {
             let keep = self.rto().mul_div(2, 1);

@@ -24,12 +24,12 @@ pub struct Config {
     /// How far a paced sender that was held up may catch up in a burst ([`paceline_cc::Pacing::Rate`] only). 1 ms:
     /// Linux `tcp_tso_autosize` lets 2^-10 s of data leave at once.
     pub burst: Nanos,
-    /// Least variance term of the retransmission time-out. 200 ms: Linux `TCP_RTO_MIN` (RFC 6298 has 1 s for the
+    /// Least variance term of the retransmission timeout. 200 ms: Linux `TCP_RTO_MIN` (RFC 6298 has 1 s for the
     /// whole).
     pub min_rto: Nanos,
-    /// Largest time-out. 120 s: Linux `TCP_RTO_MAX`.
+    /// Largest timeout. 120 s: Linux `TCP_RTO_MAX`.
     pub max_rto: Nanos,
-    /// Time-out before the first RTT sample. 1 s: RFC 6298 section 2.1.
+    /// Timeout before the first RTT sample. 1 s: RFC 6298 section 2.1.
     pub initial_rto: Nanos,
     /// Later packets delivered before a hole is taken for a loss at once, as long as no reordering was seen. 3: RFC
     /// 8985 `DupThresh`.

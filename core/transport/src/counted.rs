@@ -331,7 +331,7 @@ impl Counted {
         }
     }
 
-    /// The window grew by at least what the last report delivered, as in slow start. Whoever applies it late may let it grow by
+    /// The window grew by at least what the last report delivered, as in slow start. A datapath that applies it late may let it grow by
     /// what is delivered until the next answer.
     pub fn follows(&self) -> bool {
         self.follows

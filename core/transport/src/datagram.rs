@@ -1,7 +1,7 @@
 //! Datagrams: each packet is acknowledged by itself and at once, what is lost is gone.
 //!
 //! The sender is that of streams without retransmissions, so that native and TCP contestants differ in nothing else:
-//! the same loss detection (RFC 8985), probes, time-outs and rate samples. Each acknowledgement carries the blocks most
+//! the same loss detection (RFC 8985), probes, timeouts and rate samples. Each acknowledgement carries the blocks most
 //! recently touched, so a lost one is made good by the next.
 
 use std::collections::VecDeque;

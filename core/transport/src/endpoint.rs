@@ -1,4 +1,4 @@
-//! The face that every endpoint shows to whoever has a clock and a wire.
+//! The interface of every endpoint towards its driver, which has a clock and a wire.
 
 use std::ops::AddAssign;
 
@@ -25,7 +25,7 @@ pub struct SenderStats {
     pub spurious: u64,
     /// Fast-recovery episodes.
     pub recoveries: u64,
-    /// Retransmission time-outs.
+    /// Retransmission timeouts.
     pub timeouts: u64,
     /// Tail loss probes.
     pub probes: u64,
@@ -74,9 +74,9 @@ impl AddAssign<&Self> for SenderStats {
     }
 }
 
-/// The end of a flow that has its controller: a [`Sender`], or whoever asks for data where it goes.
+/// The end of a flow that has its controller: a [`Sender`], or the requester of data, where it goes.
 ///
-/// Sans-IO. Whoever drives it asks it for packets until it has none after every other call and whenever
+/// Sans-IO. The driver asks it for packets until it has none after every other call and whenever
 /// [`Steering::next_timeout`] has come.
 pub trait Steering: Send {
     /// The application hands over `bytes` more bytes, or wants so many more. [`u64::MAX`] means "never runs out". A controller
@@ -130,7 +130,7 @@ pub trait Sender: Steering {
 
 /// A receiver: takes data, gives acknowledgements by its policy.
 ///
-/// Whoever drives it calls [`Receiver::poll_ack`] until it answers `None` after each segment and whenever
+/// The driver calls [`Receiver::poll_ack`] until it answers `None` after each segment and whenever
 /// [`Receiver::next_timeout`] has come.
 pub trait Receiver: Send {
     /// A packet arrived; `ce` when it carries a CE mark.

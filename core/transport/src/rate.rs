@@ -83,7 +83,7 @@ impl RateSampler {
     }
 
     /// `newest` was delivered, the last sent of those that an acknowledgement names, after all that is
-    /// [counted](RateSampler::count). No sample where the interval is none, or shorter than `min_rtt` ([`Nanos::MAX`]
+    /// [counted](RateSampler::count). No sample where the interval is zero, or shorter than `min_rtt` ([`Nanos::MAX`]
     /// while unknown), or nothing was counted in it.
     pub(crate) fn sample(&mut self, now: Time, newest: &Departure, min_rtt: Nanos) -> Option<RateSample> {
         self.first_sent_at = newest.sent_at;

@@ -123,7 +123,7 @@ pub(crate) struct Undo {
     pub(crate) open: u64,
     /// When the first repair left: an acknowledgement that echoes an earlier time is of an original (RFC 3522).
     pub(crate) first_repair_at: Time,
-    /// The episode began with a time-out.
+    /// The episode began with a timeout.
     pub(crate) by_timeout: bool,
     /// It has been undone; needless repairs are still counted.
     pub(crate) done: bool,
@@ -154,7 +154,7 @@ impl Undo {
 }
 
 /// When a tail is probed (RFC 8985 section 7.2, as Linux `tcp_schedule_loss_probe`): a lone packet, whose acknowledgement
-/// may be delayed, is given the least time-out more.
+/// may be delayed, is given the least timeout more.
 pub(crate) fn probe_timeout(rtt: &Rtt, config: &Config, delayed: bool) -> Nanos {
     match rtt.smoothed {
         None => config.initial_rto,

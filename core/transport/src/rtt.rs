@@ -1,12 +1,12 @@
-//! Round-trip time and retransmission time-out.
+//! Round-trip time and retransmission timeout.
 //!
 //! Sources: RFC 6298; Linux `tcp_rtt_estimator`, `tcp_set_rto`. What differs from the RFC, as in Linux:
-//! - The least time-out bounds what is added to the smoothed RTT, not the sum.
+//! - The least timeout bounds what is added to the smoothed RTT, not the sum.
 //! - What is added follows the deviation upwards at once, and downwards by a quarter of the way once a round trip: with
 //!   one sample for every other packet the RFC's would have forgotten a rise of the RTT within a fraction of a round
 //!   trip.
 //! - A sample far below the mean moves the deviation by an eighth of what one above does (as in the Eifel algorithm):
-//!   an RTT that falls asks for no longer time-out.
+//!   an RTT that falls asks for no longer timeout.
 
 use paceline_cc::Nanos;
 
@@ -21,7 +21,7 @@ pub struct Rtt {
     deviation: Nanos,
     /// Largest of four deviations since the round trip began (Linux `mdev_max_us`).
     peak: Nanos,
-    /// What the time-out adds to the smoothed RTT (Linux `rttvar_us`).
+    /// What the timeout adds to the smoothed RTT (Linux `rttvar_us`).
     margin: Nanos,
     /// A round trip of the margin is over when something beyond has been acknowledged (Linux `rtt_seq`).
     round: u64,
@@ -70,7 +70,7 @@ impl Rtt {
     }
 
     /// Everything below `acknowledged` has been, with the last sample, and `next` is the position of the next new byte: once
-    /// a round trip the time-out may come down. `least` is the smallest margin.
+    /// a round trip the timeout may come down. `least` is the smallest margin.
     pub(crate) fn advance(&mut self, acknowledged: u64, next: u64, least: Nanos) {
         if acknowledged > self.round {
             self.end_round(least);
@@ -88,7 +88,7 @@ impl Rtt {
         self.min = self.min.min(sample);
     }
 
-    /// Retransmission time-out before back-off, within the bounds of `config`.
+    /// Retransmission timeout before back-off, within the bounds of `config`.
     pub fn rto(&self, config: &Config) -> Nanos {
         match self.smoothed {
             None => config.initial_rto,

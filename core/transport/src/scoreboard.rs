@@ -27,7 +27,7 @@ pub(crate) struct Scoreboard {
     first: u64,
     /// Packet number and serial of each transmission, unless the board is in order.
     order: VecDeque<(u64, u64)>,
-    /// Number of the first packet that left after the last event that was no delivery from below.
+    /// Number of the first packet that left after the last event that was not a delivery from below.
     orderly_from: u64,
     /// Serial of the last transmission; the first is 1.
     serial: u64,
@@ -403,7 +403,7 @@ impl Scoreboard {
         Time::NEVER
     }
 
-    /// After a time-out: takes the first packet for lost, and those that left a round trip ago or more (RFC 8985
+    /// After a timeout: takes the first packet for lost, and those that left a round trip ago or more (RFC 8985
     /// section 6.3), and appends them to `lost`.
     pub(crate) fn lose_overdue(&mut self, now: Time, lost: &mut Vec<Lost>) {
         self.waiting.clear();

@@ -1,13 +1,13 @@
 //! The sender behind streams and datagrams: sends what window and pacing permit, keeps the timers.
 //!
-//! Sources: RFC 5681, 6298, 6937, 8985 (RACK-TLP), 5682 and 3522 (undo of time-outs), 3168; Linux `tcp_output.c`,
+//! Sources: RFC 5681, 6298, 6937, 8985 (RACK-TLP), 5682 and 3522 (undo of timeouts), 3168; Linux `tcp_output.c`,
 //! `tcp_input.c`, `tcp_recovery.c`. What differs:
 //! - A packet keeps its boundaries when it is sent again, so the scoreboard is by packets.
-//! - No receive window: the receiver reads at once (our choice; flow control is no part of the question).
+//! - No receive window: the receiver reads at once (our choice; flow control is not part of the question).
 //! - A lost handshake is repeated after the initial RTO, doubled each time, and costs no window: the time stamp gives its
 //!   RTT (RFC 6298 section 5.7 and RFC 5681 section 3.1 are for senders without it).
 //! - Empty packets (heartbeats) ignore window and pacing, and are not followed.
-//! - Spurious time-outs are found by time stamps (RFC 3522) and by acknowledgements of originals (RFC 5682 step 3.b);
+//! - Spurious timeouts are found by time stamps (RFC 3522) and by acknowledgements of originals (RFC 5682 step 3.b);
 //!   RFC 5682 step 2.b, new data instead of repairs, is left out since time stamps are always there.
 
 use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Recovery, Telemetry, Time};
@@ -68,7 +68,7 @@ pub(crate) enum Fired {
     Nothing,
     /// So many packets lost, by the reordering timer.
     Losses(u32),
-    /// A time-out.
+    /// A timeout.
     Timeout,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct FlowSender {
     pub(crate) reordering: Reordering,
     /// Duplicates that the receiver reported (Linux `dsack_dups`).
     pub(crate) duplicates: u64,
-    /// Time-outs in a row.
+    /// Timeouts in a row.
     pub(crate) backoff: u32,
     pub(crate) probe: Option<Probe>,
     probe_due: bool,
@@ -298,7 +298,7 @@ impl FlowSender {
         } else {
             let number = self.board.last_undelivered()?;
             let packet = *self.board.get(number)?;
-            // A probe is no repair of a declared loss: it must not count towards an undo.
+            // A probe is not a repair of a declared loss: it must not count towards an undo.
             let undo = self.undo.take();
             let segment = self.send_again(now, number)?;
             self.undo = undo;
@@ -310,7 +310,7 @@ impl FlowSender {
         Some(segment)
     }
 
-    /// RFC 6298 section 5: what is overdue is lost, the time-out doubles.
+    /// RFC 6298 section 5: what is overdue is lost, the timeout doubles.
     fn on_rto(&mut self, now: Time) {
         let prior_in_flight = self.board.in_flight;
         // Within a recovery it is of the same losses, which were real (Linux `tcp_enter_loss`: no F-RTO).

@@ -34,7 +34,7 @@ fn tcp_rules_when_it_is_the_smaller_and_the_record_says_so() {
     assert_eq!(stats.packets_sent, 5 * 101);
     assert!(stats.limited_below > 400, "{stats:?}");
     assert!((0.9..=1.0).contains(&stats.limited_share()), "{stats:?}");
-    // The time in TCP's own buffer is no delay of the path, and TCP takes no more than so much that it cannot send.
+    // The time in TCP's own buffer is not a delay of the path, and TCP takes no more than so much that it cannot send.
     assert_eq!(world.rtt, Some(Nanos::from_millis(20)));
     let waiting = world.sender.in_flight() - 5 * MSS;
     assert!((u64::from(NOT_SENT)..u64::from(NOT_SENT) + MSS).contains(&waiting), "{waiting}");
@@ -52,7 +52,7 @@ fn the_upper_controller_hears_of_a_loss_once_and_answers_it() {
     assert_eq!((stats.retransmits, stats.packets_lost, stats.timeouts), (1, 1, 0));
     let notes = spy.notes();
     assert!(matches!(notes.losses[..], [(_, 1, true)]), "{:?}", notes.losses);
-    // What arrived behind it was reported when it arrived, as by any sender; the repair alone is no sample.
+    // What arrived behind it was reported when it arrived, as by any sender; the repair alone is not a sample.
     assert_eq!(notes.acks.iter().map(|ack| ack.packets.len()).sum::<usize>(), 300);
     let rtts: Vec<_> = notes.acks.iter().filter_map(|ack| ack.rtt).collect();
     assert!(rtts.iter().all(|rtt| *rtt == Nanos::from_millis(20)), "{rtts:?}");
@@ -94,7 +94,7 @@ fn a_time_out_of_tcp_reaches_the_upper_controller() {
     assert!(world.sender.stats().timeouts > 0);
     let mut ssthresh = false;
     world.sender.controller().describe(&mut |name, _| ssthresh |= name == "ssthresh_packets");
-    assert!(ssthresh, "a time-out reduces");
+    assert!(ssthresh, "a timeout reduces");
 }
 
 /// Writes down the note on each chunk and answers with the last one.

@@ -30,7 +30,7 @@ fn losses_are_told_and_not_repaired() {
     world.sender.write(100 * MSS);
     world.finish(Time::from_millis(5000));
     let stats = world.sender.stats();
-    // The last one is found by an empty probe, not by the time-out.
+    // The last one is found by an empty probe, not by the timeout.
     assert_eq!((stats.packets_sent, stats.packets_lost, stats.retransmits), (101, 2, 0));
     assert_eq!((stats.probes, stats.timeouts, stats.recoveries), (1, 0, 2));
     assert_eq!(world.receiver.bytes_ready(), 98 * MSS);
@@ -71,7 +71,7 @@ fn late_datagrams_teach_to_wait() {
     }
 }
 
-/// The first time-out comes before the first acknowledgement, and so may others.
+/// The first timeout comes before the first acknowledgement, and so may others.
 #[test]
 fn a_round_trip_longer_than_the_first_time_out_is_no_loss() {
     for delay in [1050, 1500, 2500] {

@@ -1,4 +1,4 @@
-//! Loss recovery: RACK-TLP (RFC 8985), PRR (RFC 6937), time-outs (RFC 6298) and their undo (RFC 3522, 5682).
+//! Loss recovery: RACK-TLP (RFC 8985), PRR (RFC 6937), timeouts (RFC 6298) and their undo (RFC 3522, 5682).
 
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Decide, Fate, Loop, MSS, Path};

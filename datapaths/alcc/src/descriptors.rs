@@ -31,7 +31,7 @@ pub(crate) fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// What `fd` means is closed, though somebody holds it still: from now on it means what `other` does.
+/// What `fd` means is closed, though another thread holds it still: from now on it means what `other` does.
 #[expect(unsafe_code, reason = "the safe call wants the only holder")]
 pub(crate) fn vacate(fd: &OwnedFd, other: &OwnedFd) {
     // SAFETY: both are open, and the number stays so, as its owner expects.

@@ -131,7 +131,7 @@ impl Engine {
 
     fn take(&self, given: Given, mode: Mode, framing: Framing, observe: Observe<'_>) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
-        // Whether the other end reads frames is known to whoever asks for them.
+        // Whether the other end reads frames is known to the caller that asks for them.
         let way = if mode == Mode::Auto { Mode::Queue } else { mode };
         if let Err(misfit) = way.datapath().carries(&options.controller) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, misfit.to_string()));
@@ -193,7 +193,7 @@ impl Engine {
             Mode::Framed => Flow::framed(link, framing),
         };
         // Stamps raise ERR, the end of the connection HUP, whether asked for or not. Of several exclusive entries Linux
-        // wakes the first that somebody waits for: an application whose own is one too hears of no stamp while we wait.
+        // wakes the first that is waited for: an application whose own is one too gets no stamp while we wait.
         let room = epoll::EventFlags::OUT;
         let flags = match (mode, source) {
             // Room in the kernel, and the end, are the application's business.

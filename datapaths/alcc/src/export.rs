@@ -6,7 +6,7 @@
 //! used: by who listens nor by who asks. Who asks makes sure that a socket, its folder and the process that listens are of
 //! one user, waits for no process longer than a second, and removes nothing but what its own processes left behind.
 //!
-//! One thread serves it all. It sleeps until somebody asks, and wakes by itself only while logs are written. System calls
+//! One thread serves it all. It sleeps until a client asks, and wakes by itself only while logs are written. System calls
 //! go through `rustix`, never through symbols that a preloaded library replaces, except to close.
 
 mod client;
@@ -105,7 +105,7 @@ pub fn address(text: &str) -> Result<SocketAddr, SettingsError> {
     address.ok().filter(|address| address.port() != 0).ok_or_else(|| SettingsError { text: clipped(text) })
 }
 
-/// An address for metrics that is none.
+/// A malformed address for metrics.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("metrics: '{text}' is not an address; give one such as 127.0.0.1:9464, or a port from 1 to 65535")]
 pub struct SettingsError {

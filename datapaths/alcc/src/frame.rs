@@ -107,7 +107,7 @@ pub enum Violation {
     #[error("the peer ended the connection within a frame")]
     Short,
     /// What stands below the frames ([`crate::Layer`]) was broken.
-    #[error("the peer broke the encryption below the frames, or somebody on the way did")]
+    #[error("the peer broke the encryption below the frames, or a host on the way did")]
     Layer,
 }
 

@@ -212,7 +212,7 @@ impl Framed {
 
     /// Takes what TCP has brought, which may be its end.
     fn take(&mut self, link: &mut Link, fd: &OwnedFd, bytes: &[u8], ended: bool) -> Result<(), Errno> {
-        // Without the layer's word somebody else may have cut the stream: the protocol above knows how long it has to be.
+        // Without the layer's word another host may have cut the stream: the protocol above knows how long it has to be.
         let mut below = std::mem::take(&mut self.below);
         let heard = below.open(bytes).and_then(|(mut input, last)| {
             self.hear(clock::now(), &mut input, link, fd)?;

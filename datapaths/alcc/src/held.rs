@@ -3,7 +3,7 @@
 //! A connection ends when its last descriptor is closed. A duplicate that an engine holds would keep it open past the program's
 //! own last one, however that was closed. So a preloaded library [lends](Lent) the program's number: the engine asks before it does
 //! anything that the number still means this socket, and holds nothing. Only while bytes wait in a queue of ours is there a duplicate,
-//! since somebody must send them after the program's close; it goes with the last of them.
+//! since they must be sent after the program's close; it goes with the last of them.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;

@@ -165,7 +165,7 @@ impl Inline {
         self.rest(link);
     }
 
-    /// Right after a look, before which `waiting` bytes were in the kernel's send queue: somebody has written past the library, and the
+    /// Right after a look, before which `waiting` bytes were in the kernel's send queue: another has written past the library, and the
     /// program has `written` nothing since the look before. An end of the stream counts as a byte there.
     fn is_bypassed(&mut self, info: &Info, fd: &OwnedFd, waiting: Option<u64>, written: bool) -> bool {
         if written {
@@ -196,7 +196,7 @@ impl Inline {
         }
     }
 
-    /// Somebody else has set another rate: another process holds the socket, and its rate is not ours to change.
+    /// Another rate was set: another process holds the socket, and its rate is not ours to change.
     fn is_taken(&self, fd: &OwnedFd) -> bool {
         getsockopt(fd, MaxPacingRate).is_ok_and(|rate| rate != self.rate)
     }

@@ -53,7 +53,7 @@ pub use shared::Hooks;
 pub use socket::Socket;
 pub use stats::{LimitedBy, Totals};
 
-/// The number of a system call's failure that an error of this crate stands for; `EIO` when it is none of those.
+/// The number of a system call's failure that an error of this crate stands for; `EIO` for others.
 pub fn errno(error: &std::io::Error) -> i32 {
     use std::io::ErrorKind;
     error.raw_os_error().unwrap_or_else(|| match error.kind() {

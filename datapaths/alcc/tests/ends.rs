@@ -65,7 +65,7 @@ fn a_drain_waits_for_as_long_as_the_peer_takes_something() {
     let (socket, mut peer) = narrow(&engine);
     let written = fill(&socket);
     let limit = Duration::from_secs(1);
-    assert!(!socket.drain(Duration::from_millis(100)), "nobody reads");
+    assert!(!socket.drain(Duration::from_millis(100)), "the peer does not read");
     thread::scope(|scope| {
         let read = scope.spawn(|| read_slowly(&mut peer, written, 8, limit / 3));
         assert!(socket.drain(limit));

@@ -67,7 +67,7 @@ fn frames_stay_frames() {
 
 #[test]
 fn two_engines_speak_both_ways() {
-    // Whoever ends first acknowledges no more: the other's bytes arrive all the same.
+    // The end that closes first acknowledges no more: the other's bytes arrive all the same.
     for (up, down) in [(300_000, 200_000), (20, 3_000_000), (3_000_000, 0)] {
         both_ways(&content(up), &content(down));
     }

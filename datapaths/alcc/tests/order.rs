@@ -1,5 +1,5 @@
-//! Bytes that somebody writes past the queue: in order while it is empty, found while it is not, and never seen where there
-//! are none.
+//! Bytes that other code writes past the queue: in order while it is empty, found while it is not, and never reported where
+//! there are none.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -18,7 +18,7 @@ use rand_pcg::Pcg64;
 
 const V4: &str = "127.0.0.1:0";
 
-/// Another descriptor of the socket, as somebody has who knows nothing of us.
+/// Another descriptor of the socket, as code has that knows nothing of us.
 fn somebody(socket: &Socket) -> TcpStream {
     TcpStream::from(socket.try_clone().unwrap())
 }

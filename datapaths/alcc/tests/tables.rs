@@ -44,7 +44,7 @@ fn figures() -> String {
 fn options() -> String {
     let row = |variable: Variable| {
         let option = format!("--{} {}", variable.option, variable.value);
-        // Words that are no value.
+        // Words that are not a value.
         let is_value = !["all", "none", "standard error"].contains(&variable.default);
         let default = if is_value { code(variable.default) } else { variable.default.to_owned() };
         vec![code(&option), code(variable.name), variable.what.trim_end_matches('.').to_owned(), default]

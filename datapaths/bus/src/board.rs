@@ -218,7 +218,7 @@ fn key_of(hop: &HopReport) -> (u32, u16) {
     (hop.node, hop.eg.unwrap_or(u16::MAX))
 }
 
-/// By how much a counter of 16 bits has moved. A step back, which a report that was overtaken makes, is none: more than half of the
+/// By how much a counter of 16 bits has moved. A step back, which an overtaken report makes, does not count: more than half of the
 /// range (as TCP's sequence numbers are compared, RFC 9293 section 3.4).
 fn step(before: Option<u16>, now: Option<u16>) -> u64 {
     match (before, now) {

@@ -31,7 +31,7 @@ pub struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Takes a message apart; `None` where it is none. Says nothing about who sent it.
+    /// Takes a message apart; `None` where it is malformed. Says nothing about who sent it.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         if bytes.len() > MESSAGE_MAX {
             return None;

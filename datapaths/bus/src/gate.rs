@@ -1,6 +1,6 @@
 //! Which messages are let in.
 //!
-//! A message is refused that is none, whose publisher is a stranger, whose MAC is not by its publisher's key, whose publisher has no
+//! A message is refused that is malformed, whose publisher is a stranger, whose MAC is not by its publisher's key, whose publisher has no
 //! business with the subject, that is too old or from the future, or whose number is not larger than the last of its publisher on
 //! this subject. Each is counted, and one line in ten seconds says of each reason what it was and what to do.
 //!
@@ -24,7 +24,7 @@ const LINE_EVERY: u64 = 10_000_000;
 /// Whom an end believes.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Whoever reaches it: the bus is of this machine, and its folder says who that is.
+    /// Every process that reaches it: the bus is of this machine, and its folder says who that is.
     Machine,
     /// Publishers whose key it has.
     Keys(Keys),
@@ -33,7 +33,7 @@ pub enum Trust {
 /// Why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// It is no message of telemetry.
+    /// It is not a message of telemetry.
     Malformed,
     /// There is no key of its publisher.
     Stranger,
@@ -89,7 +89,7 @@ impl Reason {
     /// What it was, and what to do.
     const fn line(self) -> &'static str {
         match self {
-            Self::Malformed => "it is no message of telemetry; keep other publishers off int.v1.>",
+            Self::Malformed => "it is not a message of telemetry; keep other publishers off int.v1.>",
             Self::Stranger => "there is no key of this publisher; copy its NAME.key here",
             Self::Unsigned => "it has no MAC; give its publisher --keys",
             Self::WrongKey => "its MAC is not by the key of this publisher here; copy its NAME.key again",

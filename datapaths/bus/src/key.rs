@@ -151,7 +151,7 @@ impl Keys {
     /// Reads every `NAME.key` of a folder. Other files are left alone.
     ///
     /// # Errors
-    /// One line that names the file: it cannot be read, others can read it, it is no key.
+    /// One line that names the file: it cannot be read, others can read it, it is not a key.
     pub fn read(folder: &Path) -> Result<Self, KeyError> {
         let of = |error| KeyError::File { path: folder.to_owned(), error };
         let mut keys = BTreeMap::new();

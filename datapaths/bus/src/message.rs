@@ -112,7 +112,7 @@ impl Body {
     /// Reads a message's text.
     ///
     /// # Errors
-    /// When it is none of this kind, or speaks of something else than its subject.
+    /// When it is not of this kind, or speaks of something else than its subject.
     pub fn read(kind: &Kind, text: &[u8]) -> Result<Self, Reason> {
         match kind {
             Kind::Flow(flow) => {

@@ -47,7 +47,7 @@ impl Display for Subject {
     }
 }
 
-/// It is none of ours.
+/// It is not one of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is not a subject of telemetry, int.v1.DOMAIN.flow|node|ctl|health...")]
 pub struct NoSubject;

@@ -395,7 +395,7 @@ fn the_local_bus_is_its_owners() {
     let reader = Bus::open(&address, unsigned(None)).unwrap();
     let subscription = reader.subscribe(&[Filter::Flows]).unwrap();
     warm(&publisher, &subscription, 1);
-    // A stream's socket is none of ours, and does no harm; a dead one of ours goes.
+    // A stream's socket is not one of ours, and does no harm; a dead one of ours goes.
     drop(subscription);
     let count = || fs::read_dir(&path).unwrap().filter(|entry| entry.as_ref().unwrap().path() != left).count();
     assert_eq!(count(), 0);

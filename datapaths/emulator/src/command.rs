@@ -61,7 +61,7 @@ pub enum CommandError {
         /// As it was given.
         program: String,
     },
-    /// It is no executable file.
+    /// It is not an executable file.
     #[error("{program}: it cannot be run ({reason}); give an executable file")]
     NotRunnable {
         /// As it was given.

@@ -123,7 +123,7 @@ pub struct DirectionReport {
     pub refused: u64,
     /// Counters of the path's first link.
     pub link: Option<LinkStats>,
-    /// What it did on the air; `None` where it is no Wi-Fi link.
+    /// What it did on the air; `None` where it is not a Wi-Fi link.
     pub air: Option<Air>,
 }
 

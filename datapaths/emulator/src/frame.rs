@@ -36,7 +36,7 @@ pub struct FlowKey {
     pub destination: SocketAddr,
 }
 
-/// The ECN field of an IP packet; not ECN-capable when it is no IP packet.
+/// The ECN field of an IP packet; not ECN-capable when it is not an IP packet.
 pub fn ecn(packet: &[u8]) -> Codepoint {
     let bits = match packet {
         [first, class, ..] if first >> 4 == 4 => class & 3,
@@ -51,7 +51,7 @@ pub fn ecn(packet: &[u8]) -> Codepoint {
     }
 }
 
-/// Writes the ECN field of an IP packet and updates the header's checksum (RFC 1624). Leaves alone what is no IP packet.
+/// Writes the ECN field of an IP packet and updates the header's checksum (RFC 1624). Leaves alone what is not an IP packet.
 pub fn set_ecn(packet: &mut [u8], ecn: Codepoint) {
     let bits = match ecn {
         Codepoint::NotEct => 0,
@@ -76,7 +76,7 @@ pub fn set_ecn(packet: &mut [u8], ecn: Codepoint) {
 }
 
 /// What is above IP in a packet: its protocol number (IPv6: of the header after the extensions) and its bytes, none when it is a
-/// fragment that is not the first, or cut short. `None` when it is no IP packet or its IP header is cut short.
+/// fragment that is not the first, or cut short. `None` when it is not an IP packet or its IP header is cut short.
 pub fn upper(packet: &[u8]) -> Option<(u8, Option<&[u8]>)> {
     match packet.first()? >> 4 {
         4 => {
@@ -93,7 +93,7 @@ pub fn upper(packet: &[u8]) -> Option<(u8, Option<&[u8]>)> {
     }
 }
 
-/// The flow of an IP packet; `None` when it is no IP packet or is cut short.
+/// The flow of an IP packet; `None` when it is not an IP packet or is cut short.
 pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
     let (protocol, payload) = upper(packet)?;
     let four = |at: usize| packet[at..].first_chunk::<4>().map(|bytes| IpAddr::V4(Ipv4Addr::from(*bytes)));

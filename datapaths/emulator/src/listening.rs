@@ -1,4 +1,4 @@
-//! Whether somebody listens in a namespace, by /proc/net of the thread inside.
+//! Whether a program listens in a namespace, by /proc/net of the thread inside.
 
 use std::fs;
 

@@ -100,7 +100,7 @@ fn short() -> Path<Frame> {
     Path::new().delay(Delay::new(Nanos::from_millis(1)))
 }
 
-/// 200 Mbit/s, a mark for whoever finds 20 packets waiting, one packet of a hundred lost.
+/// 200 Mbit/s, a mark for packets that find 20 waiting, one packet of a hundred lost.
 fn hard() -> Path<Frame> {
     let queue = Some(QueueSpec::Step { threshold: Threshold::Packets(20), limit: Limit::packets(200) });
     let (rate, loss) = (Some(Rate::from_mbps(200.0)), Some(Loss::Rate(0.01)));
@@ -248,7 +248,7 @@ fn a_port_counts_what_came_faster_than_it_was_read() {
     assert!(port.overflowed() >= 1000 - datagrams, "{datagrams} {}", port.overflowed());
 }
 
-/// By name, as the test harness would have them. Here is none of it: a process moves into a user namespace only before
+/// By name, as the test harness would have them. This test has no harness: a process moves into a user namespace only before
 /// it has threads.
 const TESTS: [(&str, fn()); 5] = [
     ("packets_through_tun_devices_are_those_of_a_wire", packets_through_tun_devices_are_those_of_a_wire),

@@ -369,7 +369,7 @@ pub fn check_folder(path: &Path) -> Result<(), OutputError> {
         return Err(error(Unfit::Several.into()));
     }
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
-    // What the system says where it is none.
+    // What the system says where it is not a directory.
     there.join(".").metadata().map_err(error)?;
     Draft::within(if there.as_os_str().is_empty() { Path::new(".") } else { there })
         .map(drop)

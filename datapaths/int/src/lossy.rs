@@ -39,7 +39,7 @@ impl LossyLink {
     /// One line: the process is not root, there is no such interface, or the share cannot be.
     pub fn open(interface: &str, share: f64, hop: Option<&Transit>) -> Result<Self, NodeError> {
         if !(0.0..=1.0).contains(&share) {
-            return Err(NodeError::Option { option: "loss", reason: format!("{share} is no share; take 0 to 1") });
+            return Err(NodeError::Option { option: "loss", reason: format!("{share} is not a share; take 0 to 1") });
         }
         let interface = Interface::find(interface)?;
         let config = words(&[(share * f64::from(u32::MAX)) as u32]);

@@ -90,7 +90,7 @@ struct Arrival {
     at: Time,
     tuple: Tuple,
     packets: u16,
-    /// `None`: it is none that is read.
+    /// `None`: it is not read.
     header: Option<Header>,
 }
 
@@ -129,7 +129,7 @@ impl Sink {
     /// One line: the process is not root, there is no such interface, the kernel lacks something, or an option cannot be.
     pub fn open(interface: &str, options: &SinkOptions) -> Result<Self, NodeError> {
         if !options.ring_bytes.is_power_of_two() || options.ring_bytes < 4096 {
-            let reason = format!("{} is no power of two from 4096 on", options.ring_bytes);
+            let reason = format!("{} is not a power of two from 4096 on", options.ring_bytes);
             return Err(NodeError::Option { option: "ring bytes", reason });
         }
         let interface = Interface::find(interface)?;

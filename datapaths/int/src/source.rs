@@ -129,13 +129,13 @@ impl SourceOptions {
             return wrong("hops", format!("{} hops do not fit into a header; take 1 to {most}", self.hops));
         }
         if self.one_in == 0 {
-            return wrong("one in", "0 is no share; take 1 or more".to_owned());
+            return wrong("one in", "0 is not a share; take 1 or more".to_owned());
         }
         if self.ports.len() > SELECTED_MAX || self.addresses.len() > SELECTED_MAX {
             return wrong("ports, addresses", format!("there are more than {SELECTED_MAX}"));
         }
         if let Some((address, length)) = self.addresses.iter().find(|(_, length)| *length > 128) {
-            return wrong("addresses", format!("{address}/{length} is no prefix; lengths are 0 to 128"));
+            return wrong("addresses", format!("{address}/{length} is not a prefix; lengths are 0 to 128"));
         }
         Ok(())
     }
@@ -298,12 +298,12 @@ mod tests {
         );
         assert_eq!(
             said(SourceOptions { one_in: 0, ..SourceOptions::default() }),
-            "one in: 0 is no share; take 1 or more"
+            "one in: 0 is not a share; take 1 or more"
         );
         let addresses = vec![(Ipv6Addr::LOCALHOST, 129)];
         assert_eq!(
             said(SourceOptions { addresses, ..SourceOptions::default() }),
-            "addresses: ::1/129 is no prefix; lengths are 0 to 128"
+            "addresses: ::1/129 is not a prefix; lengths are 0 to 128"
         );
         assert_eq!(SourceOptions::default().reserve(), 120);
         assert!(SourceOptions::default().check().is_ok());

@@ -240,5 +240,5 @@ fn what_cannot_be_is_said_in_a_line() {
         "node: 16777216 has more than 24 bits; take one below 16777216"
     );
     let wrong = SinkOptions { ring_bytes: 5000, ..SinkOptions::default() };
-    assert_eq!(none(Sink::open("lo", &wrong).err()), "ring bytes: 5000 is no power of two from 4096 on");
+    assert_eq!(none(Sink::open("lo", &wrong).err()), "ring bytes: 5000 is not a power of two from 4096 on");
 }

@@ -1,4 +1,4 @@
-//! Which processes hold what is loaded: a controller lasts as long as somebody has its link open.
+//! Which processes hold what is loaded: a controller lasts as long as a process has its link open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;

@@ -11,7 +11,7 @@ use crate::load::into_io;
 /// Whether HyStart (Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 2011) may end slow start, for flows
 /// of [`CUBIC`](crate::CUBIC).
 ///
-/// Whoever may ask the kernel for maps (`CAP_SYS_ADMIN`) can switch, whichever process loaded the module. What is set ends with
+/// A process that may ask the kernel for maps (`CAP_SYS_ADMIN`) can switch, whichever process loaded the module. What is set ends with
 /// the flow, or with the module.
 ///
 /// ```no_run
@@ -43,7 +43,7 @@ impl HyStart {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] when the module is not loaded, [`io::ErrorKind::PermissionDenied`] without privilege; what the
-    /// kernel says when `socket` is none.
+    /// kernel says when `socket` is not a TCP socket.
     pub fn set(self, socket: &impl AsFd) -> io::Result<()> {
         self.write(OF_FLOW, &socket.as_fd().as_raw_fd().to_ne_bytes())
     }

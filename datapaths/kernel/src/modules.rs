@@ -18,7 +18,7 @@ pub struct Module {
     pub needs: &'static [Need],
     /// Why it must not be a namespace's default, if it must not.
     pub never_default: Option<&'static str>,
-    /// The controller that it is, as contestants name it: `copa`; `None` where it is none by itself.
+    /// The controller that it is, as contestants name it: `copa`; `None` where it is not one by itself.
     pub controller: Option<&'static str>,
     /// It uses ECN, so both ends have to agree on it.
     pub ecn: bool,

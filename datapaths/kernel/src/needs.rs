@@ -121,7 +121,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = Kernel::described_by(&folder.path().join("missing"));
         assert!(matches!(missing.allows(OPEN_WINDOW), Err(LoadError::NoBtf)));
-        // An object has BTF too, and is no kernel.
+        // An object has BTF too, and is not a kernel.
         let object = folder.path().join("object");
         fs::write(&object, OPEN_WINDOW.object).unwrap();
         let without = Kernel::described_by(&object);

@@ -117,7 +117,7 @@ impl Records {
         self.each(|map| map.update(&cookie.to_ne_bytes(), &bytes, MapFlags::ANY))
     }
 
-    /// Removes the record of a flow: it is CUBIC from now on. One that has none is no error.
+    /// Removes the record of a flow: it is CUBIC from now on. One that has none is not an error.
     ///
     /// # Errors
     /// What the kernel says first.

@@ -301,7 +301,7 @@ fn a_flows_controller_hears_of_the_hops_of_its_path() {
     assert_eq!(figures.telemetry as usize, informed.0.lock().unwrap().len());
     assert!(informed.0.lock().unwrap().iter().all(|(_, hop)| [1, 9].contains(hop)));
     drop(agent);
-    // Whoever informs need not know that it has ended.
+    // The informant need not know that it has ended.
     informant.telemetry(
         ends.0,
         ends.1,

@@ -218,7 +218,7 @@ fn chaos(test: &str, role: &str, options: Options, controller: &'static str) {
         cubic.stall
     );
     assert!((0.9..1.1).contains(&(afterwards / cubic.afterwards)));
-    // CUBIC's own timeouts are no fault of an agent's.
+    // CUBIC's own timeouts are not a fault of an agent's.
     assert!(stall < SECOND.max(cubic.stall), "{stall:?}");
 }
 

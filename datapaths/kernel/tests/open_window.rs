@@ -130,7 +130,7 @@ fn as_a_default_it_gives_way_to_reno() {
             let window = info(peer.local_addr().unwrap()).window;
             assert!((10..20).contains(&window), "{window}");
         }
-        // Elsewhere it is no default.
+        // Elsewhere it is not the default.
         fs::write(setting, "reno").unwrap();
         let (near, _far) = loopback();
         select(&near, OPEN_WINDOW.name);

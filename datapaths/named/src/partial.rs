@@ -8,7 +8,7 @@
 //! some as they are now, and both are right. What a disk damages later, [`crate::Store::check`] finds.
 //!
 //! [`Partial::mark`] writes bits without waiting for the disk: after the end of the process they are there, after a crash of the
-//! machine some may be there without their bytes. Whoever uses it checks what an earlier run left ([`Partial::check`]).
+//! machine some may be there without their bytes. Its user checks what an earlier run left ([`Partial::check`]).
 
 mod bits;
 mod check;
@@ -30,7 +30,7 @@ pub use bits::Sync;
 pub use check::SavedIndex;
 pub use paths::{Form, Paths};
 
-/// A part of an object. Whoever writes into it has verified the units.
+/// A part of an object. Its writer has verified the units.
 #[derive(Debug)]
 pub struct Partial {
     name: Name,
@@ -181,7 +181,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // Whoever has to know calls it before.
+        // A caller that has to know calls it before.
         let _ = self.sync();
     }
 }

@@ -225,7 +225,7 @@ fn ask<T>(
             socket.set_read_timeout(Some(left)).map_err(system("a UDP socket"))?;
             match socket.recv(&mut answer) {
                 Ok(length) => {
-                    // What is no answer of ours came from somebody else.
+                    // What is not an answer of ours came from another host.
                     if let Some(taken) = Message::decode(&answer[..length], None).ok().and_then(&take) {
                         return Ok(taken);
                     }

@@ -233,7 +233,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // Whoever wants to know calls stop.
+            // A caller that wants to know calls stop.
             let _ = thread.join();
         }
     }

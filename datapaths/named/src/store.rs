@@ -1,7 +1,7 @@
 //! A folder of objects in their stored form, one file each, named after it.
 //!
-//! A file appears under its name when it is whole and on the disk, and is never changed after that: whoever serves it, or
-//! looks into it, needs no lock. Files are read at positions into buffers that the reader keeps. A map of a file would save a
+//! A file appears under its name when it is whole and on the disk, and is never changed after that: a server or
+//! a reader of it needs no lock. Files are read at positions into buffers that the reader keeps. A map of a file would save a
 //! copy, but a file that shrinks while it is mapped ends the process, and mapping one takes unsafe code.
 
 mod check;
@@ -48,7 +48,7 @@ impl Store {
     /// The store in this folder.
     ///
     /// # Errors
-    /// When there is no such folder, or it is none.
+    /// When there is no such folder, or it is not a folder.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         match fs::metadata(folder) {
             Ok(found) if found.is_dir() => Ok(Self { folder: folder.to_owned() }),
@@ -63,7 +63,7 @@ impl Store {
     /// The store in this folder, which is made where there is none.
     ///
     /// # Errors
-    /// When it is no folder, or cannot be made.
+    /// When it is not a folder, or cannot be made.
     pub fn create(folder: &Path) -> Result<Self, StoreError> {
         if !folder.exists() {
             fs::create_dir_all(folder).map_err(|error| write_failed(folder, error))?;

@@ -21,7 +21,7 @@ pub(crate) fn set_option<T: Copy>(fd: c_int, level: c_int, name: c_int, value: T
     next::setsockopt(fd, level, name, (&raw const value).cast(), size_of::<T>() as socklen_t) == 0
 }
 
-/// Whether it is a TCP socket over IPv4 or IPv6; `None` when it is no descriptor at all.
+/// Whether it is a TCP socket over IPv4 or IPv6; `None` when it is not a descriptor at all.
 pub(crate) fn is_tcp(fd: c_int) -> Option<bool> {
     match option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) {
         Some(libc::IPPROTO_TCP) => {

@@ -1,6 +1,6 @@
 //! The C library's functions as the program finds them.
 //!
-//! Each does what the C library's own does, for arguments the program vouches for. Those of a descriptor that is no TCP socket
+//! Each does what the C library's own does, for arguments the program vouches for. Those of a descriptor that is not a TCP socket
 //! in our care go on to the next definition unchanged.
 
 mod aio;

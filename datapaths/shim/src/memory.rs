@@ -26,7 +26,7 @@ pub(crate) fn refuse() {
 ///
 /// # Errors
 /// The error number of a call with these arguments: `EFAULT` when not even the first byte can be read, `EINVAL` for a length that
-/// is none.
+/// is negative or too large.
 ///
 /// # Safety
 /// What can be read now can be read for the time of the call.

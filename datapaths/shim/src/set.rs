@@ -11,7 +11,7 @@
 //!
 //! The engine waits for a stamp already, so that the application's thread need not wake up for it as well: where the
 //! registration allows it, it is made `EPOLLEXCLUSIVE`, as the engine's is, and stands behind it. Linux then wakes the
-//! first of them that somebody waits for and that is interested: the engine for a stamp, the application for bytes to read.
+//! first of them that is waited for and interested: the engine for a stamp, the application for bytes to read.
 //! The ends of a connection wake both (Linux `ep_poll_callback`, `sock_def_error_report`, `tcp_fin`, `tcp_done`).
 //!
 //! A real error shows as `EPOLLHUP` too, since TCP closes the socket with it (Linux `tcp_done`); stamps never do. That

@@ -314,7 +314,7 @@ fn thread_local_storage() {
     }
 }
 
-/// Only listed ports are served, and what is no TCP never is.
+/// Only listed ports are served, and what is not TCP never is.
 #[test]
 fn listed_ports() {
     let folder = folder("listed");

@@ -46,7 +46,7 @@ pub struct Accepted<T> {
     pub ready: T,
 }
 
-/// This host could not answer somebody; others are not concerned.
+/// This host could not answer a peer; others are not concerned.
 #[derive(Debug, thiserror::Error)]
 #[error("{peer}: no session: {error}")]
 pub struct Unanswered {
@@ -117,7 +117,7 @@ impl Listener {
             packets.push((datagram.from, datagram.to, datagram.bytes.to_vec()));
         });
         match received {
-            // Of an answer to somebody who has gone.
+            // Of an answer to a peer that has gone.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             result => {
                 result?;
@@ -151,7 +151,7 @@ impl Listener {
         }
     }
 
-    /// What an unconnected socket says to somebody. When it is lost, it is asked for again.
+    /// What an unconnected socket says to a peer. When it is lost, it is asked for again.
     fn send(&self, to: SocketAddr, packet: &[u8]) -> io::Result<()> {
         match self.socket.send(to, Codepoint::NotEct, packet, packet.len()) {
             Err(full) if full.kind() == io::ErrorKind::WouldBlock => Ok(()),

@@ -103,7 +103,7 @@ impl Terms {
     /// Reads them.
     ///
     /// # Errors
-    /// [`TermsError`] when they are none, or out of range.
+    /// [`TermsError`] when they are malformed, or out of range.
     pub fn parse(text: &str) -> Result<Self, TermsError> {
         let none = || TermsError("not five words; use the same version at both ends".to_owned());
         let mut words = text.split(' ');

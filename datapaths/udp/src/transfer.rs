@@ -46,7 +46,7 @@ pub struct Plan {
     pub patience: Nanos,
 }
 
-/// Why a plan is none.
+/// Why a plan is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// No such controller, or not with such parameters.

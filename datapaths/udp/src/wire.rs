@@ -181,7 +181,7 @@ pub fn write_data(out: &mut Vec<u8>, segment: &Segment) -> Result<(), Beyond> {
 /// Reads a data packet's segment and its payload from what comes after the header.
 ///
 /// # Errors
-/// [`Malformed`] when it is none.
+/// [`Malformed`] when the packet is.
 pub fn read_data(flags: u8, body: &[u8]) -> Result<(Segment, &[u8]), Malformed> {
     if flags & !data::ALL != 0 {
         return Err(Malformed::Flags(flags));
@@ -271,7 +271,7 @@ fn offset(seq: u64, from: u64) -> Option<i32> {
 /// Reads an acknowledgement from what comes after the header.
 ///
 /// # Errors
-/// [`Malformed`] when it is none.
+/// [`Malformed`] when the packet is.
 pub fn read_ack(flags: u8, body: &[u8]) -> Result<AckSegment, Malformed> {
     let mut reader = Reader::new(body);
     let cumulative = reader.u48()?;

@@ -132,7 +132,7 @@ fn bad_calls_are_answered_with_one_clear_line() {
     let taken = listener(None, clock);
     let again = Listener::bind(taken.address(), None, Offload::NONE, clock);
     assert!(line(again.map(drop)).contains("in use"));
-    // No one there, and somebody who says nothing.
+    // No one there, and a peer that says nothing.
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert!(line(ask(gone, None, clock, SHORT)).contains("no program listens"));
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

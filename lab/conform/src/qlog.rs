@@ -1,4 +1,4 @@
-//! Somebody's qlog: JSON with traces, and JSON text sequences (also with a text in each line), by the schemas of
+//! A qlog of another stack: JSON with traces, and JSON text sequences (also with a text in each line), by the schemas of
 //! draft-ietf-quic-qlog-main-schema-09 to -14, of the versions 0.3 and 0.4 before, and of draft-00 to draft-02, whose events are arrays
 //! where they have `event_fields`. Three writers are tested: paceline, quinn-proto 0.11.19, whose round trips are in seconds, and
 //! picoquic of August 2026; by their forms those of quiche and quic-go.

@@ -12,7 +12,7 @@ use crate::suite::Score;
 /// A contestant over the datapath that its specification is about, where none is named.
 ///
 /// # Errors
-/// When it is no contestant.
+/// When it is not a contestant.
 pub fn contestant(text: &str) -> Result<Contestant, Box<ContestantError>> {
     if text.contains('@') {
         return text.parse().map_err(Box::new);

@@ -56,7 +56,7 @@ impl Score {
         self.trajectories.iter().flat_map(|one| one.notes.iter().map(String::as_str)).collect()
     }
 
-    /// Judges the rules of `controller` on one trajectory: somebody's log shows what it shows.
+    /// Judges the rules of `controller` on one trajectory: a foreign log shows what it shows.
     pub fn of_one(controller: &str, trajectory: Trajectory) -> Self {
         let judged = rules::of(controller).into_iter();
         let judged = judged.map(|rule| Judged { rule, verdict: rule.judge(&trajectory), trajectory: 0 }).collect();

@@ -45,7 +45,7 @@ pub enum Origin {
     RealTime,
     /// A flow of the kernel, sampled by `TCP_INFO`.
     Kernel,
-    /// Somebody's qlog.
+    /// A qlog.
     Qlog,
     /// Packets on the wire: the window is estimated as what is in flight.
     Packets,

@@ -53,7 +53,7 @@ impl Tap for Watch {
 /// The trajectory of a flow whose events were recorded (`paceline race --events`).
 ///
 /// # Errors
-/// [`LogError`] when it is no event log, or is damaged or cut off.
+/// [`LogError`] when it is not an event log, or is damaged or cut off.
 pub fn read(name: &str, from: impl BufRead) -> Result<Trajectory, LogError> {
     let reader = Reader::new(name, from)?;
     let mss = f64::from(reader.header().env.mss.max(1));

@@ -109,7 +109,7 @@ fn lengths_and_units_are_found_in_each_form() {
     }
     let score = Score::of_one("cubic", read(&logs[1].0));
     assert!(paceline_conform::page::page(&[score], "conform").unwrap().contains("its round trips are in seconds"));
-    // Acknowledgements that come late are no unit.
+    // Acknowledgements that come late are not a unit.
     let short = synthetic(ours, "5.0");
     assert!(read(&short).notes.is_empty());
 }

@@ -54,7 +54,7 @@ pub enum ContestantError {
         /// The datapath.
         via: String,
     },
-    /// What stands behind `alcc:` is none of its options.
+    /// What stands behind `alcc:` is not one of its options.
     #[error(
         "'{text}': alcc takes mode=queue, inline or framed, acks=stamps or info, buffer=BYTES and share=on, not '{option}'"
     )]
@@ -64,7 +64,7 @@ pub enum ContestantError {
         /// The option as given.
         option: String,
     },
-    /// What stands behind `tcp:` is none of its options.
+    /// What stands behind `tcp:` is not one of its options.
     #[error("'{text}': tcp takes driven_by={list}, not '{option}'", list = either(&DrivenBy::ALL.map(DrivenBy::name)))]
     DrivenBy {
         /// The contestant as given.
@@ -72,7 +72,7 @@ pub enum ContestantError {
         /// The option as given.
         option: String,
     },
-    /// What stands behind `icn:` is none of its options.
+    /// What stands behind `icn:` is not one of its options.
     #[error(
         "'{text}': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, \
          and disorder=UNITS (1 to 64), not '{option}'"
@@ -203,7 +203,7 @@ impl FromStr for Contestant {
 const MODES: [(&str, Mode); 3] = [("queue", Mode::Queue), ("inline", Mode::Inline), ("framed", Mode::Framed)];
 const ACKS: [(&str, Acks); 2] = [("stamps", Acks::Stamps), ("info", Acks::Info)];
 
-/// Reads `driven_by=agent`, or nothing; the error is what is none.
+/// Reads `driven_by=agent`, or nothing; the error is what was unknown.
 fn driven_by(options: &str) -> Result<Option<DrivenBy>, String> {
     if options.is_empty() {
         return Ok(None);
@@ -213,7 +213,7 @@ fn driven_by(options: &str) -> Result<Option<DrivenBy>, String> {
     found.map(Some).ok_or_else(|| options.chars().filter(|c| !c.is_control()).take(40).collect())
 }
 
-/// Reads `mode=inline,acks=info`; the error is the option that is none.
+/// Reads `mode=inline,acks=info`; the error is the unknown option.
 fn handover(options: &str) -> Result<Handover, String> {
     let mut handover = Handover::default();
     for option in options.split(',').filter(|option| !option.is_empty()) {

@@ -25,7 +25,7 @@ pub enum JournalError {
         /// What the system said.
         source: io::Error,
     },
-    /// A line is none of ours.
+    /// A line is not one of ours.
     #[error("--journal {}: line {line} is not a run ({source}); name another file, or take the line out", file.display())]
     Line {
         /// The file.
@@ -75,7 +75,7 @@ impl Journal {
     /// last line that was cut off is taken off.
     ///
     /// # Errors
-    /// When it cannot be written to, or a line is none of ours.
+    /// When it cannot be written to, or a line is not one of ours.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let cannot = |source| JournalError::Read { file: path.to_owned(), source };
         // A pipe would be read for ever.

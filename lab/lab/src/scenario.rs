@@ -223,7 +223,7 @@ pub enum ScenarioError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// The key, such as `down.queue`; empty when the text is no TOML.
+        /// The key, such as `down.queue`; empty when the text is not TOML.
         field: String,
         /// What was wrong, and how to fix it.
         problem: String,

@@ -183,7 +183,7 @@ fn wrong(line: u64, problem: &dyn std::fmt::Display) -> RowError {
 /// Reads rows of CSV; columns with other names are passed over.
 ///
 /// # Errors
-/// At the first line that is no row, and when reading fails.
+/// At the first line that is not a row, and when reading fails.
 pub fn read_csv(input: impl BufRead) -> impl Iterator<Item = Result<Row, RowError>> {
     let reader = csv::Reader::from_reader(input);
     reader
@@ -207,7 +207,7 @@ pub fn read_json(input: impl BufRead) -> impl Iterator<Item = Result<Row, RowErr
 /// Reads rows of a Parquet file.
 ///
 /// # Errors
-/// When it is none, or lacks a column.
+/// When it is not a series, or lacks a column.
 #[cfg(feature = "parquet")]
 pub fn read_parquet(file: std::fs::File) -> Result<impl Iterator<Item = Result<Row, RowError>>, RowError> {
     use parquet::file::reader::SerializedFileReader;

@@ -40,7 +40,7 @@ pub enum SweepError {
     /// The file of the sweep, or the scenario, is wrong; it names file, line and key.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A sweep or a point in JSON is none of ours.
+    /// A sweep or a point in JSON is not one of ours.
     #[error("{what} in JSON: {problem}")]
     Json {
         /// `sweep` or `point`.

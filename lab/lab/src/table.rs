@@ -7,7 +7,7 @@ use crate::record::{Record, ReleaseError};
 use crate::stats::{MIN_RUNS, Summary, Verdict, pairs};
 use crate::variation::{Variation, figures};
 
-/// Widest table where nobody's terminal is known.
+/// Widest table where no terminal is known.
 pub const WIDTH: usize = 100;
 /// Longest name that takes space from columns.
 const NAME: usize = 30;

@@ -1,4 +1,4 @@
-//! A window in the wrong unit ends its run in one line and in little memory, whoever wrote it and however it is run.
+//! A window in the wrong unit ends its run in one line and in little memory, in any language and by any executor.
 
 use paceline_cc::fixed::Fixed;
 use paceline_cc::registry::{Definition, register};

@@ -50,9 +50,9 @@ fn threads_change_nothing_and_counts_add_up() {
     let other = Counts::new(Grid::new(axis, axis).unwrap(), EPOCH, Delays::Level);
     assert!(both.add(&other).unwrap_err().to_string().contains("count with the same --windows"));
     for (text, error) in [
-        ("", "line 1: this is no file of counts"),
+        ("", "line 1: this is not a file of counts"),
         ("# paceline mdi counts 1\n# delay: none\n", "line 2: it is neither"),
-        ("# paceline mdi counts 1\n# delay: level\n# epoch_ms: x\n", "line 3: its numbers are none"),
+        ("# paceline mdi counts 1\n# delay: level\n# epoch_ms: x\n", "line 3: its numbers cannot be read"),
         (
             "# paceline mdi counts 1\n# delay: level\n# epoch_ms: 5\n# moves: 1 0\n",
             "line 4: it does not begin with '# rtt_ms",

@@ -176,7 +176,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
             SMALL.replace("rate = \"10 Mbit/s\"\n", ""),
             "s.toml:4: down: there is no link, and a flow that sends without end runs over it: nothing would ever hold it back; give rate, schedule or trace, or a flow with an end, such as workload = { bytes = \"10MB\" }",
         ),
-        (flow("count = 0"), "s.toml:8: flows[0].count: 0 flows are none; give 1 or more, or leave the flow out"),
+        (flow("count = 0"), "s.toml:8: flows[0].count: 0 flows send nothing; give 1 or more, or leave the flow out"),
         (flow("start = \"5s\"\nstop = \"5s\""), "s.toml:9: flows[0].stop: it is not after start; give a later time"),
         (
             flow("contestant = \"reno@tcp\""),
@@ -185,7 +185,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         (flow("workload = \"bluk\""), "s.toml:8: flows[0].workload: unknown value 'bluk'; did you mean bulk?"),
         (
             flow("workload = { bytes = \"0B\" }"),
-            "s.toml:8: flows[0].workload: 0 bytes are no flow; give a size such as \"1MB\"",
+            "s.toml:8: flows[0].workload: 0 bytes are not a flow; give a size such as \"1MB\"",
         ),
         (
             flow("workload = { poisson = { mean_gap = \"1s\", alpha = 1.2, min = \"2kB\", max = \"1kB\" } }"),
@@ -220,7 +220,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         ),
         (
             format!("{SMALL}[telemetry]\nprofile = \"lean\""),
-            "s.toml:8: telemetry.profile: 'lean' is no profile; write L, T, C or X and the number of records, such as \"L2\"",
+            "s.toml:8: telemetry.profile: 'lean' is not a profile; write L, T, C or X and the number of records, such as \"L2\"",
         ),
         (
             format!("{SMALL}[telemetry]\ninterval = \"2s\""),
@@ -548,7 +548,7 @@ fn wifi_links_that_cannot_be_are_refused_in_one_line() {
         (
             "vht80-2ss-mcs9",
             "vht80-2ss-mcs11",
-            "6: links.a.wifi.phy: 'vht80-2ss-mcs11' is no Wi-Fi rate: there is no such MCS",
+            "6: links.a.wifi.phy: 'vht80-2ss-mcs11' is not a Wi-Fi rate: there is no such MCS",
         ),
         (
             "channel = \"air\" }",

@@ -159,7 +159,7 @@ fn what_is_wrong_is_one_line_with_option_key_and_fix() {
             "flows.1.workload.on_off.on=1s",
             "--set flows.1.workload.on_off.on=1s: flows[1].workload.on_off.off: this key is missing; add it",
         ),
-        ("contestants=[reno@tcp]", "--set contestants=[reno@tcp]: the value is no TOML ("),
+        ("contestants=[reno@tcp]", "--set contestants=[reno@tcp]: the value is not TOML ("),
         (
             "contestants=['rno@tcp']",
             "--set contestants=['rno@tcp']: contestants[0]: unknown controller 'rno'; did you mean",

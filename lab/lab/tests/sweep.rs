@@ -37,7 +37,7 @@ fn errors_name_file_line_key_and_fix() {
         (format!("{HEAD}[grid]\nflows.3.count = [1]\n"), "sweep.toml:5: grid.flows.3.count: with 1: "),
         (
             format!("{HEAD}[grid]\nseconds = 3\n"),
-            "sweep.toml:5: grid.seconds: one value is no list; write seconds = [3, ...]",
+            "sweep.toml:5: grid.seconds: one value is not a list; write seconds = [3, ...]",
         ),
         (format!("{HEAD}[grid]\nseconds = []\n"), "sweep.toml:5: grid.seconds: it has no value; give at least one"),
         (format!("{HEAD}[grid]\nseconds = [1, 1]\n"), "sweep.toml:5: grid.seconds: 1 is there twice; take one out"),
@@ -269,7 +269,7 @@ mod kept {
                 made.push(folder.made());
             }
             drop(folders);
-            // What two parts left is not run again, whoever runs the rest: another part of other parts, and the whole.
+            // What two parts left is not run again by what runs the rest: another part of other parts, and the whole.
             assert!(part("1/2").unwrap().made() == made.iter().sum::<usize>() && made.iter().all(|made| *made >= 8));
             let mut whole = Folder::open(&path, &sweep).unwrap();
             assert_eq!(whole.made(), made.iter().sum::<usize>());

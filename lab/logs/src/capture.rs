@@ -252,7 +252,7 @@ impl Seen {
         push("throughput by flow, Mbit/s", of(|flow, grid| Some(flow.arrived.rates(grid, 8e-6))));
         let rtts = |flow: &Flow, grid| {
             let mut points = flow.rtt_ms.means(grid);
-            // One a round trip: what lies between is no gap.
+            // One a round trip: what lies between is not a gap.
             points.retain(|(_, rtt)| rtt.is_some());
             (!points.is_empty()).then_some(points)
         };

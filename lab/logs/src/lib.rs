@@ -73,7 +73,7 @@ const KINDS: &str = "give a log of mm-link, a capture (pcap, pcapng), a qlog, or
 /// Opens a file and finds what it is.
 ///
 /// # Errors
-/// [`LogError`] when it cannot be read, or is none of [`Kind`].
+/// [`LogError`] when it cannot be read, or is not of a [`Kind`].
 pub fn kind(path: &Path) -> Result<Kind, LogError> {
     let name = path.display().to_string();
     let mut head = Vec::new();
@@ -92,7 +92,7 @@ fn open(path: &Path, name: &str) -> Result<File, LogError> {
 /// What a file is, by its first bytes.
 ///
 /// # Errors
-/// [`LogError`] when it is none of [`Kind`]: with what it seems to be.
+/// [`LogError`] when it is not of a [`Kind`]: with what it seems to be.
 pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, LogError> {
     use paceline_lab::series::Format;
     match head {

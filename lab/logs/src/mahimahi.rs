@@ -79,7 +79,7 @@ impl Link {
         }
         let mut words = line.split_ascii_whitespace();
         let (Some(time), Some(event)) = (words.next(), words.next()) else {
-            return Err(format!("'{}' is no event", shown()));
+            return Err(format!("'{}' is not an event", shown()));
         };
         let mut number = |most: f64| words.next()?.parse::<f64>().ok().filter(|number| (0.0..=most).contains(number));
         let time = time.parse::<f64>().ok().map(|time| time - self.base).filter(|time| (0.0..=LONGEST).contains(time));
@@ -109,7 +109,7 @@ impl Link {
             "#" => self.offered.add(at, amount),
             // Older logs have the packets alone.
             "d" => self.dropped.add(at, amount),
-            other => return Err(format!("'{}' is no kind of event", other.chars().take(20).collect::<String>())),
+            other => return Err(format!("'{}' is not a kind of event", other.chars().take(20).collect::<String>())),
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ mod tests {
         assert!(read("m", cut.as_bytes(), None).unwrap().notes.iter().any(|note| note.contains("cut off")));
         let wrong = format!("{LOG}2000 x 15\n");
         let line = read("m", wrong.as_bytes(), None).unwrap_err().to_string();
-        assert!(line.starts_with("m:10: 'x' is no kind of event; a line is"), "{line}");
+        assert!(line.starts_with("m:10: 'x' is not a kind of event; a line is"), "{line}");
         assert!(read("m", &b"# mahimahi mm-link\n"[..], None).unwrap_err().to_string().starts_with("m: no packet"));
     }
 }

@@ -1,4 +1,4 @@
-//! A qlog, ours or somebody's: what [`paceline_conform::qlog`] makes of it.
+//! A qlog, ours or another stack's: what [`paceline_conform::qlog`] makes of it.
 
 use std::io::BufRead;
 

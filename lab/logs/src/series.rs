@@ -60,7 +60,7 @@ pub(crate) fn read(
             return Err(LogError::new(
                 file,
                 0,
-                format!("time_s {} is no time; give a file that race --series wrote", row.time_s),
+                format!("time_s {} is not a time; give a file that race --series wrote", row.time_s),
             ));
         }
         let run = shown.iter().find(|one| one.contestant == row.contestant).map_or(row.run, |one| one.run);

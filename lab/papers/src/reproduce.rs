@@ -209,7 +209,7 @@ pub enum ReproduceError {
         /// The nearest ones, or all.
         hint: String,
     },
-    /// A claim is about somebody who does not exist.
+    /// A claim is about an unknown contestant.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A run failed or cannot be begun, or what was run cannot be kept.

@@ -23,7 +23,7 @@ use paceline_lab::race::RaceError;
 use real::EVERYONE;
 pub use real::{RealSettings, real};
 
-/// A real trace that somebody has: its file name without folder, and what is in it.
+/// A real trace: its file name without folder, and what is in it.
 pub type NamedTrace = (String, Arc<Trace>);
 
 /// File names of the traces that native implementations were measured on.
@@ -35,7 +35,7 @@ pub fn native_traces() -> [&'static str; 4] {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValidateError {
-    /// A claim is about somebody who does not exist.
+    /// A claim is about an unknown contestant.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// Runs failed; of those in virtual time each is a mistake in a claim.

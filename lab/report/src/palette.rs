@@ -98,7 +98,7 @@ pub fn classes<'a>(contestants: impl IntoIterator<Item = &'a str>) -> Vec<String
     given.into_iter().map(|(colour, dash)| format!("c-{colour} {dash}")).collect()
 }
 
-/// CSS classes for what is no controller, such as the flows of one contestant: colours that no controller has.
+/// CSS classes for what is not a controller, such as the flows of one contestant: colours that no controller has.
 pub fn others() -> impl Iterator<Item = String> {
     COLOURS[COLOURS.len() - RESERVE..].iter().map(|(name, _)| format!("c-{name} d0"))
 }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(given.len(), 19);
         assert_eq!(colour("vegas"), colour("vegas:alpha=2"));
         assert!(class("vegas").starts_with("c-other-"));
-        // Nobody gets a colour of the reserve by its name alone.
+        // A name alone never gives a colour of the reserve.
         assert_eq!(class("other-1"), reserve(hash("other-1")).0.replace("other", "c-other"));
         assert!(others().all(|class| CONTROLLERS.iter().all(|entry| !class.contains(&super::class(entry.name)))));
         let style = palette_style!();

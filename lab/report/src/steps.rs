@@ -12,7 +12,7 @@ const PACKETS: f64 = 20.0;
 const PACKET_BITS: f64 = 1500.0 * 8.0;
 /// A round trip counts for at most so many times that of the empty path (our choice: a huge queue is no reason to blur its own rise).
 const FULL: f64 = 3.0;
-/// So many points are left whatever else (our choice: fewer are no curve).
+/// So many points are left whatever else (our choice: fewer are not a curve).
 const LEAST_POINTS: usize = 60;
 
 /// One run of a contestant, over time.

@@ -192,7 +192,7 @@ fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<Row> {
     order.iter().take(ROWS).map(row).collect()
 }
 
-/// A text as part of a `data:` address (RFC 2397): what is no letter, digit or one of `-._~` as `%XX`.
+/// A text as part of a `data:` address (RFC 2397): what is not a letter, digit or one of `-._~` as `%XX`.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {

@@ -180,7 +180,7 @@ struct End {
     /// What the connection has not taken yet, from `written` on.
     out: Vec<u8>,
     written: usize,
-    /// What came over the connection and is no whole packet yet.
+    /// What came over the connection and is not a whole packet yet.
     into: Vec<u8>,
 }
 

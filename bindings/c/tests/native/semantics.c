@@ -107,7 +107,7 @@ static void reset(void)
 	CHECK(signals == 1 && alcc_close(ours) == 0);
 }
 
-/* Descriptors that are not of the library, and those that are none; arguments that the kernel refuses too. */
+/* Descriptors that are not of the library, and numbers that are not descriptors; arguments that the kernel refuses too. */
 static void descriptors(void)
 {
 	struct sockaddr_in address;

@@ -160,7 +160,7 @@ def conform(
     ``prague``, and without it the contestant's own.
 
     A contestant, which may be written in Python, runs in the simulator. ``events`` are event logs, as ``run(..., events="DIR")`` and
-    ``paceline race --events`` write them, ``qlog`` and ``pcap`` logs of somebody's senders: these are judged besides, or alone.
+    ``paceline race --events`` write them, ``qlog`` and ``pcap`` logs of other senders: these are judged besides, or alone.
 
     Raises ValueError where there are no such rules, or a log is not one, OSError where it cannot be read, and RuntimeError where a run
     fails.

@@ -10,7 +10,7 @@ use crate::commands::listening;
 
 /// Serve named objects over HTTP: for browsers, video players, curl.
 ///
-/// http://ADDR/NAME is an object, http://ADDR/NAME/FILE a file of a published folder. What is sent has been verified. Whoever reaches the
+/// http://ADDR/NAME is an object, http://ADDR/NAME/FILE a file of a published folder. What is sent has been verified. Every client that reaches the
 /// port may fetch: it listens on this machine alone, unless --listen says otherwise.
 #[derive(clap::Args)]
 pub(crate) struct Args {

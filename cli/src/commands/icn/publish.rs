@@ -55,7 +55,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::create(&args.store)?;
-    // Before the work: a key that is none, or there already, is no reason to read a large file.
+    // Before the work: a key that is malformed or already there is reported before a large file is read.
     let key = match &args.key {
         Some(path) if args.new_key => Some(store::create_key(path)?),
         Some(path) => Some(store::read_key(path)?),

@@ -13,7 +13,7 @@ use crate::complaint;
 
 /// Run the service that knows where objects are: routers announce what they have, requesters ask.
 ///
-/// Whoever has the key may announce; anybody may ask. An answer is never longer than its question.
+/// Those with the key may announce; anybody may ask. An answer is never longer than its question.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Where to listen.

@@ -10,7 +10,7 @@ use paceline_named::router::{Server, ServerConfig, UpstreamConfig};
 
 use super::running;
 
-/// Serve objects to whoever asks for them, and fetch what is not here from other routers.
+/// Serve objects to those that ask for them, and fetch what is not here from other routers.
 ///
 /// Every unit is verified before it is kept or passed on. An object is kept when a second receiver asks for it; what was not used for
 /// longest makes room. Whatever is in the folder as a store is served too.

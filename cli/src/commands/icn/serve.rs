@@ -10,7 +10,7 @@ use paceline_named::router::{Server, ServerConfig};
 use super::announce::Announce;
 use super::running;
 
-/// Serve the objects of a store to whoever asks for them by name.
+/// Serve the objects of a store by name.
 ///
 /// Nothing is remembered of receivers. Addresses have to prove that they are not false before they get more than three times what they
 /// sent.

@@ -105,7 +105,7 @@ pub(super) enum QueueLimit {
 }
 
 fn limit(text: &str) -> Result<QueueLimit, String> {
-    let wrong = || "it is no limit; give packets such as 60p, or octets such as 90000".to_owned();
+    let wrong = || "it is not a limit; give packets such as 60p, or octets such as 90000".to_owned();
     match text.strip_suffix('p') {
         Some(packets) => packets.parse().map(QueueLimit::Packets).map_err(|_| wrong()),
         None => text.parse().map(QueueLimit::Octets).map_err(|_| wrong()),
@@ -115,7 +115,7 @@ fn limit(text: &str) -> Result<QueueLimit, String> {
 fn prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
     let (address, length) = text.split_once('/').unwrap_or((text, "128"));
     let parsed = address.parse().ok().zip(length.parse().ok().filter(|length| *length <= 128));
-    parsed.ok_or_else(|| "it is no IPv6 address or prefix; give one such as 2001:db8::/32".to_owned())
+    parsed.ok_or_else(|| "it is not an IPv6 address or prefix; give one such as 2001:db8::/32".to_owned())
 }
 
 #[cfg(test)]

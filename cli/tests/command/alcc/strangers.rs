@@ -12,7 +12,7 @@ use super::raw::{Raw, put};
 use super::{Server, content, done, parts, refused, text};
 use crate::lab::Lab;
 
-const NEEDS: &str = "this needs a token of this server; ask whoever runs it for one (paceline alcc token)";
+const NEEDS: &str = "this needs a token of this server; ask its operator for one (paceline alcc token)";
 
 fn token(lab: &Lab, args: &[&str]) -> String {
     let output = lab.run(&[&["alcc", "token", "--key", "key"], args].concat());

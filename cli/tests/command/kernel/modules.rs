@@ -78,7 +78,7 @@ fn unload_leaves_a_command_alone() {
     assert_eq!(running.line(), "ready");
     let said = refusal(&Lab::new().run(&["kernel", "unload", OPEN]));
     let expected = format!("{OPEN} is held by process {} (", running.id());
-    assert!(said.starts_with(&expected) && said.contains("which is no 'paceline kernel load'"), "{said}");
+    assert!(said.starts_with(&expected) && said.contains("which is not 'paceline kernel load'"), "{said}");
     assert!(is_loaded(OPEN));
     drop(running.child.stdin.take());
     assert_eq!(running.ended(), Some(0));

@@ -379,7 +379,7 @@ fn after_an_idle_time_it_paces_at_the_bandwidth() {
         trace.ack();
     }
     trace.restart();
-    assert!(!trace.bbr.idle_restart, "nothing in flight by slow pacing is no idle time");
+    assert!(!trace.bbr.idle_restart, "nothing in flight by slow pacing is not idle time");
     trace.bbr.on_app_limited(trace.now, 0);
     trace.restart();
     assert!(trace.bbr.idle_restart);

@@ -72,7 +72,7 @@ const HANDED: f64 = 0.95;
 const PATIENCE: f64 = 20.0;
 /// The same while it looks whether capacity has become free: it takes what is free, and displaces no other flow.
 const LOOK: f64 = 2.0;
-/// A standing queue so long ends it (newest branch): the capacity has fallen, or somebody fills the queue.
+/// A standing queue so long ends it (newest branch): the capacity has fallen, or another flow fills the queue.
 const OVERLOAD: Nanos = Nanos::from_millis(30);
 /// Trains in a row that could not be read and end it.
 const UNREADABLE: u32 = 8;
@@ -114,7 +114,7 @@ enum Stage {
     },
     /// The host cannot keep the gaps: slow start, which looks at the delay at least (RFC 9406).
     Slow,
-    /// The policy is in charge; after a time-out slow start.
+    /// The policy is in charge; after a timeout slow start.
     Over,
     /// As over, but paced at this gap after a silence, until so many packets more have been acknowledged.
     Resuming {

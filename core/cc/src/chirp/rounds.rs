@@ -21,7 +21,7 @@
 //!   shrink. One is rejected also when it was reordered, holds short or repeated packets, or when more than a quarter
 //!   of its packets shared acknowledgements that report no times of arrival. A rejected chirp leaves the gap as it was.
 //! - A loss ends the start-up, from what is in flight; after it there is slow start. The modules went on until a
-//!   time-out.
+//!   timeout.
 //! - A chirp of 2018 takes the average gap of when it begins, not of when it was scheduled. One of either begins only
 //!   when the application has written all of it, else packets leave unpaced.
 //! - What acknowledgements grant (2018) lasts for the round, so that its chirps stay spread over it; what is scheduled

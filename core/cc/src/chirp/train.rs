@@ -58,7 +58,7 @@ impl Train {
         Self { number, packets, acked: 0, samples, count: 0, receiver_clock: false, spoilt: false }
     }
 
-    /// It holds a packet that is no full one, or that was sent again: it shows nothing.
+    /// It holds a packet that is not a full one, or that was sent again: it shows nothing.
     pub(super) fn spoil(&mut self) {
         self.spoilt = true;
     }

@@ -9,7 +9,7 @@ const EMPTY: u64 = 10;
 
 /// An RTT is near the smallest when it is above it by one part in so many at most (our choice: less than a packet of a queue) ...
 const NEAR: u64 = 256;
-/// ... and a queue that a few Copa flows make empties within 5 RTT (NSDI 2018, section 3): four times that is no chance (our
+/// ... and a queue that a few Copa flows make empties within 5 RTT (NSDI 2018, section 3): four times that is not chance (our
 /// choice, because random loss disturbs it).
 const STANDS: u64 = 20;
 
@@ -20,7 +20,7 @@ pub(super) enum Queue {
     Emptied,
     /// It did not empty, but most of it went: many Copa flows, or a competitor.
     Swung,
-    /// It hardly went down: somebody fills it.
+    /// It hardly went down: another flow fills it.
     Stood,
 }
 

@@ -7,7 +7,7 @@
 use crate::controller::{Acked, Lost, Sent};
 use crate::units::{Nanos, Time};
 
-/// Beyond a smallest RTT a silence of more than this is an outage: TCP's first time-out (RFC 6298, section 2.1).
+/// Beyond a smallest RTT a silence of more than this is an outage: TCP's first timeout (RFC 6298, section 2.1).
 const SILENCE: Nanos = Nanos::from_secs(1);
 
 /// Since when something is in flight and nothing has arrived, and what was sent before the last outage ended.
@@ -18,7 +18,7 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    /// A packet leaves. To a time-out all that was in flight is lost: what it sends again begins the silence anew, and where the
+    /// A packet leaves. To a timeout all that was in flight is lost: what it sends again begins the silence anew, and where the
     /// answer to that comes soon, its RTT is the path's.
     #[inline]
     pub(super) fn on_sent(&mut self, sent: &Sent) {

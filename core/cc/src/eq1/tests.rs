@@ -50,7 +50,7 @@ fn one_flow_alone_uses_the_room_in_one_round() {
     assert!((growth(&mut reported(1.0, &[hop(60, 1500, 1)]), 30) - 30.0).abs() < 1e-9);
     // 33 a round trip, and room for 20 - 12 = 8: 8 packets in all.
     assert!((growth(&mut reported(1.0, &[hop(20, 1650, 1)]), 33) - 8.0).abs() < 1e-9);
-    assert_eq!(growth(&mut reported(1.0, &[hop(12, 1650, 1)]), 33), 0.0, "the reserve is no room");
+    assert_eq!(growth(&mut reported(1.0, &[hop(12, 1650, 1)]), 33), 0.0, "the reserve does not count as room");
 }
 
 #[test]

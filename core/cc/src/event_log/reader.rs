@@ -37,7 +37,7 @@ pub enum LogError {
         /// Which line, from 1.
         line: usize,
     },
-    /// A line is no JSON object.
+    /// A line is not a JSON object.
     #[error("{name}:{line}: not a JSON object ({problem}); give an event log, as race --events writes")]
     NotJson {
         /// Name of the log.

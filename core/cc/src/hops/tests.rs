@@ -226,7 +226,7 @@ fn a_queue_is_drained_and_not_at_any_price() {
         bench.hold(10, hop(2, 0));
         assert!(bench.pace() >= 0.975 * 825.0, "{}", bench.pace());
     }
-    // Somebody fills the queue all the same: after a second nothing is given up any more.
+    // Another flow fills the queue all the same: after a second nothing is given up any more.
     let mut bench = Bench::new();
     bench.hold(500, hop(2, 30));
     bench.paces_at(0.85 * 0.98 * 825.0);
@@ -419,7 +419,7 @@ fn round_trips_that_no_reported_queue_explains_end_the_belief_for_a_while() {
         bench.round(Nanos::from_millis(rtt), 40);
         bench.controller.recovery() == Recovery::Controller
     };
-    assert!((0..50).all(|_| believed(&mut bench, 30)), "10 ms are no reason");
+    assert!((0..50).all(|_| believed(&mut bench, 30)), "10 ms are not a reason");
     assert!((0..7).all(|_| believed(&mut bench, 31)));
     let from = bench.now;
     while bench.now - from < Nanos::from_secs(1) {

@@ -1,6 +1,6 @@
-//! Models by name: those that come with paceline, and files that whoever makes controllers has given.
+//! Models by name: those that come with paceline, and files that the maker of controllers has given.
 //!
-//! Nothing here reads a file. Whoever takes a controller's text from its user, and may read files, gives
+//! Nothing here reads a file. Code that takes a controller's text from its user, and may read files, gives
 //! [`Spec::read`](crate::Spec::read) the means; a text from a peer is parsed without, so that no peer can make a host read
 //! files.
 

@@ -1,6 +1,6 @@
 //! Models as text: the published CSV, and ours, which is the same below lines of `#`.
 //!
-//! The first line that is no comment has eight whole numbers: `NW,Wmin,Wmax,Wstep,ND,Dmin,Dmax,Dstep`. Then comes a line for
+//! The first line that is not a comment has eight whole numbers: `NW,Wmin,Wmax,Wstep,ND,Dmin,Dmax,Dstep`. Then comes a line for
 //! each of the `ND x NW` states, with as many numbers from 0 to 1. Each `NW` numbers in a row are a block. Among the comments,
 //! `# epoch_ms: 5`, `# rtt_ms: 40`, `# delay: change` (or `level`), `# up: 21` and `# down: 0.975` are read ([`Settings`]); all
 //! others are for people.
@@ -22,7 +22,7 @@ const SMALL: f64 = 1e-5;
 /// What the header has.
 const HEADER: &str = "NW,Wmin,Wmax,Wstep,ND,Dmin,Dmax,Dstep";
 
-/// Why a text is no model: where, and what is wrong.
+/// Why a text is not a model: where, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct ReadError {
@@ -41,13 +41,13 @@ pub enum Problem {
     /// It ends too soon.
     #[error("the text ends before {0}; is it a model, and whole?")]
     Ends(String),
-    /// The header is none.
+    /// The header is malformed.
     #[error("'{0}' is not a whole number; a model begins with {HEADER}")]
     Header(String),
     /// The header has another number of values.
     #[error("the header has {0} values instead of the 8 of {HEADER}")]
     HeaderLength(usize),
-    /// Bounds and steps that are no grid.
+    /// Bounds and steps that are not a grid.
     #[error(transparent)]
     Grid(#[from] GridError),
     /// A count that its bounds and step do not give.
@@ -66,10 +66,10 @@ pub enum Problem {
         /// As the header says.
         wanted: usize,
     },
-    /// A cell that is no probability.
+    /// A cell that is not a probability.
     #[error("'{0}' is not a number from 0 to 1")]
     Cell(String),
-    /// A block that is no distribution.
+    /// A block that is not a distribution.
     #[error("the block that begins here sums to {0}, and must sum to 1 or be all 0; normalise it, or train it again")]
     Sum(String),
     /// Lines behind the last row.

@@ -69,7 +69,7 @@ impl Definition {
 #[non_exhaustive]
 pub enum RegisterError {
     /// The name cannot stand in a contestant's text.
-    #[error("'{0}' is no name for a controller; take letters, digits, '-', '_', '.' and '+', at most 64 bytes")]
+    #[error("'{0}' is not a name for a controller; take letters, digits, '-', '_', '.' and '+', at most 64 bytes")]
     Name(String),
     /// There is a controller of this name.
     #[error("there is a controller '{0}' already; take another name")]
@@ -84,7 +84,7 @@ pub enum RegisterError {
         /// What is wrong, and the fix.
         what: String,
     },
-    /// The TCP below is none.
+    /// The TCP below is unknown.
     #[error("controller '{controller}': there is no TCP '{lower}' to run above; name a controller such as cubic")]
     Lower {
         /// The controller.
@@ -154,7 +154,9 @@ fn check(definition: &Definition) -> Result<(), RegisterError> {
             Err(RegisterError::Param { controller, param, what })
         };
         if !is_plain(param.name) {
-            return wrong("this is no name; take letters, digits, '-', '_', '.' and '+', at most 64 bytes".to_owned());
+            return wrong(
+                "this is not a name; take letters, digits, '-', '_', '.' and '+', at most 64 bytes".to_owned(),
+            );
         }
         if known.contains(&param.name) {
             return wrong("there are two of this name; rename one".to_owned());
@@ -177,7 +179,7 @@ fn check(definition: &Definition) -> Result<(), RegisterError> {
         let own = definition.params.iter().find(|param| param.name == *name);
         if !own.is_some_and(|param| param.kind.takes(default)) {
             let (controller, param) = (definition.name.clone(), clipped(name));
-            let what = format!("its default '{}' beside chirps is no value of it; give another", clipped(default));
+            let what = format!("its default '{}' beside chirps is not a value of it; give another", clipped(default));
             return Err(RegisterError::Param { controller, param, what });
         }
     }
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn what_a_text_cannot_hold_is_no_name() {
         for name in ["", "a:b", "a,b", "a=b", "a@b", "a/b", "a b", "a\nb", &"a".repeat(65)] {
-            assert!(refused(definition(name)).contains("is no name for a controller; take letters"), "{name}");
+            assert!(refused(definition(name)).contains("is not a name for a controller; take letters"), "{name}");
         }
     }
 
@@ -244,7 +246,7 @@ mod tests {
         let with = |name: &str, params: Vec<Param>| Definition { params, ..definition(name) };
         assert!(refused(with("p", vec![packets("0")])).contains("default '0' is not a number from 1 to 9"));
         assert!(refused(with("p", vec![packets("1"), packets("2")])).contains("two of this name"));
-        assert!(refused(with("p", vec![Param { name: "a=b", ..packets("1") }])).contains("this is no name"));
+        assert!(refused(with("p", vec![Param { name: "a=b", ..packets("1") }])).contains("this is not a name"));
         let backwards = Kind::Number { min: 2.0, max: 1.0 };
         assert!(
             refused(with("p", vec![Param { kind: backwards, ..packets("1") }])).contains("no number is from 2 to 1")

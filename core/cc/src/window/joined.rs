@@ -102,7 +102,7 @@ impl<P: Policy> WindowController<P> {
         self.window.cwnd = self.window.ssthresh;
     }
 
-    /// A timeout that asks for no answer of its own: a time-out while losses are repaired is of the same congestion (Linux
+    /// A timeout that asks for no answer of its own: a timeout while losses are repaired is of the same congestion (Linux
     /// `tcp_enter_loss`). One that follows another shows that losses were wrongly spared: what they were spared is made up for.
     fn on_another_timeout(&mut self, timeout: &Timeout<'_>) {
         self.start.on_congestion(Signal::Timeout, &mut self.window);

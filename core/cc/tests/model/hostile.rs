@@ -1,5 +1,5 @@
 //! Events that contradict each other, with counters and times up to 2^62 and amounts up to 2^48: a controller may
-//! answer them oddly, but never by a panic, a window below one packet or a number that is none.
+//! answer them oddly, but never by a panic, a window below one packet or a number that is not finite.
 //!
 //! What `controller.rs` promises of a single field still holds: time does not run backwards, an interval is never zero,
 //! a loss names packets.

@@ -25,7 +25,7 @@ use proptest::test_runner::{RngSeed, TestError, TestRunner};
 use datapath::{Datapath, World};
 use operations::{Operation, any_spec, described, operation, run, world};
 
-/// A window above this is no window: a petabyte (our choice).
+/// A window above this is not a window: a petabyte (our choice).
 const SANE_WINDOW: u64 = 1 << 50;
 /// A flow with nothing in flight sends again within this (our choice: an RTT of 1000 s, and a thousand of them).
 const PATIENCE: Nanos = Nanos::from_secs(1_000_000);
@@ -182,7 +182,7 @@ fn a_window_grows_again_after_a_time_out() {
         flow.time_out();
         run(&mut flow, &mut 1448, &Operation::Rounds { rtt: Nanos::from_millis(20), rounds: 60, ce: 0 });
         let after = flow.controller.window();
-        assert!(after >= before.min(14_480) / 2, "{spec}: {before} bytes, and {after} after a time-out");
+        assert!(after >= before.min(14_480) / 2, "{spec}: {before} bytes, and {after} after a timeout");
     }
 }
 

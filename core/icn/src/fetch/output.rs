@@ -19,7 +19,7 @@ impl Fetch {
         Some(output)
     }
 
-    /// A unit for whoever wants each of them.
+    /// A unit, for consumers of single units.
     pub(super) fn put_unit(&mut self, unit: u64, bytes: Bytes) {
         if !self.config.bytes {
             self.unconsumed += bytes.len() as u64;

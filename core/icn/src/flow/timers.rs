@@ -22,7 +22,7 @@ const LONGEST_SILENCE: Nanos = Nanos::from_secs(30);
 const LONGEST_OUTAGE: Nanos = Nanos::from_secs(60);
 
 /// Timeouts that lie between two repeats at most (our choice: RFC 6298 section 2.5 permits no end below a minute, in which a path that is
-/// back stays unused; a unit in so long a time is no load on a path that carried a window in each RTT).
+/// back stays unused; a unit in so long a time is not a load on a path that carried a window in each RTT).
 const MOST_TIMEOUTS: u64 = 4;
 
 impl Flow {
@@ -36,7 +36,7 @@ impl Flow {
     pub fn on_timeout(&mut self, now: Time) {
         self.driver.tick(now);
         if self.wake_at <= now {
-            // Whoever may not ask at present would else be woken for ever.
+            // A flow that may not ask at present would be woken for ever otherwise.
             self.wake_at = Time::NEVER;
         }
         if self.reordering_at <= now {

@@ -39,7 +39,7 @@ pub struct Entry {
 ///
 /// A recorded announcement is worth nothing: its number is not above the last of its address. Where that is no longer known,
 /// because the service was started again or the address is one of too many, the number has to exceed the floor: the highest number that
-/// was forgotten. Whoever is refused for its number learns which one to exceed.
+/// was forgotten. A sender that is refused for its number learns which one to exceed.
 #[derive(Debug)]
 pub struct Registry {
     limits: Limits,
@@ -71,11 +71,11 @@ impl Registry {
         }
     }
 
-    /// Takes a datagram, and writes the answer to whoever sent it into `reply`; empty: there is none. It is never longer than
+    /// Takes a datagram, and writes the answer to its sender into `reply`; empty: there is none. It is never longer than
     /// the datagram.
     ///
     /// # Errors
-    /// [`BadResolve`]: the datagram is no message for a service. One of a wrong key is answered none the less.
+    /// [`BadResolve`]: the datagram is not a message for a service. One of a wrong key is answered none the less.
     pub fn on_datagram(&mut self, unix_s: u64, bytes: &[u8], reply: &mut Vec<u8>) -> Result<(), BadResolve> {
         reply.clear();
         self.expire(unix_s);

@@ -59,7 +59,7 @@ impl RouterConfig {
 pub struct RouterStats {
     /// Requests that were well formed.
     pub requests: u64,
-    /// Datagrams that were none.
+    /// Datagrams that were not requests.
     pub garbage: u64,
     /// Requests without a token.
     pub no_token: u64,

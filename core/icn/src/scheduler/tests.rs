@@ -94,7 +94,7 @@ fn queues_of_one_pace_have_its_rate_together_and_one_alone_has_all_of_it() {
 }
 
 #[test]
-fn whoever_fills_the_queue_leaves_room_for_others() {
+fn a_source_that_fills_the_queue_leaves_room_for_others() {
     let mut queue = scheduler(4096, 8192, Rate::INFINITY, 1);
     for _ in 0..200 {
         for from in 0..100 {

@@ -1,8 +1,8 @@
-//! What is no message.
+//! What is not a message.
 
 use crate::name::NoName;
 
-/// A datagram that is no message of this version.
+/// A datagram that is not a message of this version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadMessage {
     /// It ends too early.
@@ -19,7 +19,7 @@ pub enum BadMessage {
     #[error("the message is {0} bytes too long")]
     Long(usize),
     /// Of another version.
-    #[error("version {0} of the messages is not known, only 1; the other end is no paceline, or a newer one")]
+    #[error("version {0} of the messages is not known, only 1; the other end is not paceline, or a newer one")]
     Version(u8),
     /// Of a kind that this version does not have, or that does not come from that side.
     #[error("kind {0} of messages is not expected here")]
@@ -27,10 +27,10 @@ pub enum BadMessage {
     /// With flags that this version does not have.
     #[error("flags {0:#04x} are not known")]
     Flags(u8),
-    /// Its name is none.
+    /// The name is malformed.
     #[error(transparent)]
     Name(#[from] NoName),
-    /// Its ranges are none.
+    /// The ranges are malformed.
     #[error("range {index} {why}")]
     Ranges {
         /// Which one, from 0.

@@ -45,7 +45,7 @@ fn a_day_of_a_thousand_receivers_that_come_and_go_leaves_nothing_behind() {
 }
 
 #[test]
-fn whoever_asks_memory_is_the_same() {
+fn memory_is_the_same_for_any_requests() {
     let mut bench = Bench::new(unlimited());
     let memory = bench.router.memory();
     assert!(memory < 16 << 20, "{memory}");

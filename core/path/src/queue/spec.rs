@@ -46,7 +46,7 @@ impl Limit {
     }
 
     /// For how many packets of [`TYPICAL_PACKET`] bytes there is room beside `queued`; `None` without a limit. A multiple of the
-    /// bandwidth-delay product is none before it is in bytes.
+    /// bandwidth-delay product has no limit before it is in bytes.
     pub fn room(&self, queued: Count) -> Option<u64> {
         let by_bytes = self.bytes.map(|most| most.saturating_sub(queued.bytes) / u64::from(TYPICAL_PACKET));
         let by_packets = self.packets.map(|most| most.saturating_sub(queued.packets));
@@ -212,7 +212,7 @@ const FQ_QUANTUM: u64 = 1514;
 /// Limit of both queues of DualPI2 for which none is given: Linux `sch_dualpi2.c`.
 const DUALPI2_LIMIT: Limit = Limit::packets(10_000);
 
-/// The packet by whose time RED's mean decays while idle, and the largest unless somebody says otherwise (our choice: a full
+/// The packet by whose time RED's mean decays while idle, and the largest unless another is given (our choice: a full
 /// one).
 pub const TYPICAL_PACKET: u32 = 1500;
 

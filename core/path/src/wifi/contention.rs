@@ -70,7 +70,7 @@ impl Contention {
         contender.slots = Some((contender.stream.unit() * choices) as u32);
     }
 
-    /// When somebody sends, if the medium stays idle; [`Time::NEVER`] when no one wants to.
+    /// When a station sends, if the medium stays idle; [`Time::NEVER`] when no one wants to.
     pub(super) fn access(&self) -> Time {
         self.contenders.iter().map(Contender::access).min().unwrap_or(Time::NEVER)
     }
@@ -88,7 +88,7 @@ impl Contention {
         }
     }
 
-    /// The medium is busy from `at`, by somebody else.
+    /// The medium is busy from `at`, by another station.
     pub(super) fn freeze(&mut self, at: Time) {
         self.contenders.iter_mut().for_each(|contender| contender.count_down(at));
     }

@@ -31,9 +31,9 @@ pub(super) struct Medium<P> {
     shared: Shared,
     /// On the air.
     exchange: Option<Exchange>,
-    /// When somebody sends, if nothing comes in between; [`Time::NEVER`] while something is on the air, or no one wants to.
+    /// When a station sends, if nothing comes in between; [`Time::NEVER`] while something is on the air, or no one wants to.
     access: Time,
-    /// When interference begins before that, or an outage ends that holds somebody up.
+    /// When interference begins before that, or an outage ends that holds a station up.
     change: Time,
     usage: Usage,
     /// Scratch: who sends.
@@ -268,7 +268,7 @@ impl<P: Send> Medium<P> {
         free
     }
 
-    /// Somebody sends.
+    /// A station sends.
     fn begin(&mut self, at: Time) {
         let mut winners = std::mem::take(&mut self.winners);
         self.contention.win(at, &mut winners);

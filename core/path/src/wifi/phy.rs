@@ -45,9 +45,9 @@ enum Family {
     Vht,
 }
 
-/// Why a text is no PHY rate.
+/// Why a text is not a PHY rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no Wi-Fi rate: {problem}; write such as vht80-2ss-mcs9, ht40-1ss-mcs7 or ht20-1ss-mcs7-lgi")]
+#[error("'{text}' is not a Wi-Fi rate: {problem}; write such as vht80-2ss-mcs9, ht40-1ss-mcs7 or ht20-1ss-mcs7-lgi")]
 pub struct PhyError {
     text: String,
     problem: &'static str,

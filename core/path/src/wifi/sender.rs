@@ -60,7 +60,7 @@ pub(super) struct Sender<P> {
     reorder: Reorder<P>,
     /// What has come out, and when.
     pub(super) out: VecDeque<(Time, Packet<P>)>,
-    /// What was dropped, when and why, where somebody asks for it.
+    /// What was dropped, when and why, where it is asked for.
     pub(super) dropped: Option<VecDeque<(Time, Reason, Packet<P>)>>,
     pub(super) lost: Count,
     pub(super) air: Air,

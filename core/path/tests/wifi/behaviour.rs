@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn packets_are_conserved_in_order_and_whoever_looks_late_sees_the_same(
+    fn packets_are_conserved_in_order_and_a_late_look_sees_the_same(
         text in links(),
         arrivals in arrivals(),
         seed in 0u64..1_000_000,
@@ -223,7 +223,7 @@ fn what_cannot_be_is_refused_with_its_field() {
         both.check().map_err(|error| error.to_string())
     };
     for (text, expected) in [
-        ("phy = 'vht80'", "'vht80' is no Wi-Fi rate: spatial streams are 1ss to 4ss; write such as"),
+        ("phy = 'vht80'", "'vht80' is not a Wi-Fi rate: spatial streams are 1ss to 4ss; write such as"),
         ("competitors = 2", "missing field `phy`"),
         ("phy = 'vht80-2ss-mcs9', competitors = -1", "invalid value"),
         ("phy = 'vht80-2ss-mcs9', competitors = 101", "wifi.competitors: 101 are more than 100; give fewer"),
@@ -247,7 +247,7 @@ fn what_cannot_be_is_refused_with_its_field() {
         ("phy = 'ht20-1ss-mcs7', walk = { lowest = 0, highest = 9 }", "wifi.walk: ht20-1ss-mcs7 has no MCS 8"),
         ("phy = 'ht20-1ss-mcs7', walk = { lowest = 7, highest = 7 }", "wifi.walk: the MCS of"),
         ("phy = 'ht20-1ss-mcs7', walk = { lowest = 6, highest = 7, hold = '0s' }", "wifi.walk.hold: it is below 10us"),
-        ("phy = 'ht20-1ss-mcs7', channel = 'a b'", "wifi.channel: 'a b' is no name; use letters"),
+        ("phy = 'ht20-1ss-mcs7', channel = 'a b'", "wifi.channel: 'a b' is not a name; use letters"),
         ("phy = 'ht20-1ss-mcs7', stations = 4", "unknown field `stations`"),
     ] {
         let error = refused(&format!("wifi = {{ {text} }}")).unwrap_err();

@@ -40,7 +40,7 @@ fn a_buffer_is_dropped_where_all_but_one_of_its_packets_fit() {
     // It found room for 39, and half a buffer has left since.
     assert_eq!((whole(40, 39, 40), whole(40, 43, 40)), (queue(40), medium(40)));
     assert_eq!((whole(40, 39, 45), whole(40, 39, 46)), (queue(40), medium(40)));
-    // One packet, of the same flow, is no buffer.
+    // One packet, of the same flow, is not a buffer.
     assert_eq!((whole(1, 1, 8), whole(1, 1, 9)), (queue(1), medium(1)));
 }
 

@@ -2,7 +2,7 @@
 
 /// Numbers looked at: what is missing and further behind the highest is counted, old enough or not.
 pub(super) const WINDOW: u64 = 1024;
-/// A step forward that is no loss but another start (our choice: half a second of 1 Gbit/s).
+/// A step forward that is not a loss but another start (our choice: half a second of 1 Gbit/s).
 const RESTART: i64 = 1 << 15;
 /// Packets in a row from far behind after which the source is taken to have started again (our choice).
 const STRANGERS: u32 = 16;

@@ -109,7 +109,7 @@ impl NodeRecord {
                 0 => (record.hop_limit, record.node) = ((value >> 24) as u8, value & NODE_BITS),
                 1 => (record.ingress, record.egress) = (half(value >> 16), half(value)),
                 2 => at_seconds = known(value),
-                // A fraction of a second and more is none.
+                // A fraction of a second or more is unknown.
                 3 => record.at = at_seconds.filter(|_| value < 1_000_000).map(|seconds| instant(seconds, value)),
                 4 => record.transit = known(value).map(|nanos| Nanos::from_nanos(u64::from(nanos.min(MOST_TRANSIT)))),
                 5 => record.read_short(value),

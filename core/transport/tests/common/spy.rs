@@ -28,7 +28,7 @@ pub(crate) struct Heard {
 
 /// How the spy behaves, and its notes.
 pub(crate) struct Notes {
-    /// Window in packets, and the factor that a loss, a mark or a time-out multiplies it by.
+    /// Window in packets, and the factor that a loss, a mark or a timeout multiplies it by.
     pub(crate) window: f64,
     pub(crate) beta: f64,
     pub(crate) recovery: Recovery,
@@ -46,7 +46,7 @@ pub(crate) struct Notes {
     pub(crate) losses: Vec<(Time, usize, bool)>,
     pub(crate) timeouts: Vec<(Time, u32)>,
     pub(crate) spurious: Vec<Time>,
-    /// How long the flow was silent, and its retransmission time-out.
+    /// How long the flow was silent, and its retransmission timeout.
     pub(crate) restarts: Vec<(Nanos, Nanos)>,
     pub(crate) dry: usize,
     pub(crate) blobs: Vec<Vec<u8>>,

@@ -62,7 +62,7 @@ impl Folder {
     /// Opens it, and makes sure that it is its user's alone.
     ///
     /// # Errors
-    /// `NotFound` when it is not there; `PermissionDenied`, in one line, when it is somebody else's.
+    /// `NotFound` when it is not there; `PermissionDenied`, in one line, when it is another user's.
     pub(super) fn open(&self) -> io::Result<File> {
         let opened = match self.through {
             None => openat(CWD, &self.path, FOLDER, Mode::empty()),
@@ -288,7 +288,10 @@ mod tests {
 
         fs::remove_dir_all(&first.path).unwrap();
         symlink(&second.path, &first.path).unwrap();
-        assert!(first.open().unwrap_err().to_string().ends_with("first is not a folder"), "a link that somebody made");
+        assert!(
+            first.open().unwrap_err().to_string().ends_with("first is not a folder"),
+            "a link that another user made"
+        );
         let strangers = Folder { user: second.user + 1, ..second };
         let missing = folder_in(&base, "no/such/folder");
         let error = listen_in_first(vec![missing, strangers], 1).unwrap_err().to_string();

@@ -81,7 +81,7 @@ impl Search {
             return;
         }
         for error in looked.into_iter().filter_map(Result::err) {
-            // Not there is usual; what somebody else made in its place is not.
+            // Not there is usual; what another user made in its place is not.
             if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
                 self.missing.push(format!("programs of uid {user} may be hidden: {error}"));
             }

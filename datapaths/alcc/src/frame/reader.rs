@@ -36,7 +36,7 @@ impl Reader {
     /// ([`paceline_cc::Spec::build_receiver`]).
     ///
     /// # Errors
-    /// What the kernel says of a descriptor that is no TCP socket.
+    /// What the kernel says of a descriptor that is not a TCP socket.
     pub fn new(fd: OwnedFd, half: Option<Box<dyn ReceiverHalf>>) -> io::Result<Self> {
         // An acknowledgement is never kept back for more.
         sockopt::set_tcp_nodelay(&fd, true)?;

@@ -234,7 +234,7 @@ impl Answer {
     /// Appends it.
     ///
     /// # Errors
-    /// [`Breach::Text`]: the message is none. Nothing is appended.
+    /// [`Breach::Text`]: the message is malformed. Nothing is appended.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Breach> {
         check_message(&self.message)?;
         out.push(self.status.code());

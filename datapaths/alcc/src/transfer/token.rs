@@ -75,7 +75,7 @@ impl Key {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// It proves no token of this server's key.
-    #[error("this needs a token of this server; ask whoever runs it for one (paceline alcc token)")]
+    #[error("this needs a token of this server; ask its operator for one (paceline alcc token)")]
     Token,
     /// The token was good once.
     #[error("the token has expired; ask for a new one")]

@@ -64,7 +64,7 @@ fn a_message_counts_once_and_while_it_is_young() {
     assert_eq!(why(&mut gate, FLOW, &by_sink(NOW + MAX_AGE + 1), NOW), Some(Reason::Ahead));
     assert_eq!(why(&mut gate, FLOW, &by_sink(u64::MAX), NOW), Some(Reason::Ahead));
     assert_eq!(why(&mut gate, FLOW, &by_sink(0), NOW), Some(Reason::Stale));
-    // Each subject has numbers of its own, and a message of one is none of another.
+    // Each subject has numbers of its own, and a message of one does not count for another.
     assert_eq!(why(&mut gate, FLOW, &by_sink(NOW + 1), NOW), None);
 }
 

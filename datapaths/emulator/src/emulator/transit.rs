@@ -12,7 +12,7 @@ use crate::frame::{FlowKey, Frame, flow_key};
 
 /// Nodes report their queues so often (our choice: their limits hardly change).
 const REPORTS_EVERY: Nanos = Nanos::from_millis(100);
-/// Most flows with a number of their own; further ones share one, that of what is no flow (our choice: more than a record can
+/// Most flows with a number of their own; further ones share one, that of what is not a flow (our choice: more than a record can
 /// count).
 const FLOWS: usize = 1024;
 

@@ -49,7 +49,7 @@ pub fn may_buffer() -> bool {
     any.is_ok_and(|any| setsockopt(&any, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_ok())
 }
 
-/// The Ethernet header of an IP packet; `None` when it is none.
+/// The Ethernet header of an IP packet; `None` for other packets.
 fn header(packet: &[u8]) -> Option<[u8; HEADER]> {
     let kind: [u8; 2] = match packet.first()? >> 4 {
         4 => [0x08, 0x00],

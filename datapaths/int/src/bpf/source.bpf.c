@@ -57,7 +57,7 @@ static __always_inline int is_tcp(struct __sk_buff *skb, struct packet *packet)
 	case IPPROTO_AH:
 	case IPPROTO_DSTOPTS:
 	case IPPROTO_MH:
-		/* An extension header's first octet is what follows it. The kernel's own, of multicast, are none of TCP. */
+		/* An extension header's first octet is what follows it. The kernel's own, of multicast, are not TCP's. */
 		count(*(__u8 *)packet->tcp == IPPROTO_ICMPV6 ? NOT_TCP : FOREIGN_HEADER, 1);
 		return 0;
 	default:

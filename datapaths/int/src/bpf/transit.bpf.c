@@ -318,7 +318,7 @@ static __always_inline __u32 trace_option(__u8 *header, __u32 length, void *end)
 	return 0;
 }
 
-/* Words of a record of a profile; 0: it is none. */
+/* Words of a record of a profile; 0: unknown. */
 static __always_inline __u32 words_of(__u32 type)
 {
 	switch (type) {

@@ -254,7 +254,7 @@ mod tests {
         assert_eq!((first.unsent, first.highest - first.una, first.phase), (2896, 1900, Phase::Recovery));
         let later = Report { una: 500, next: 600, sacked: 0, ..report }.counters(Some(&first));
         assert_eq!((later.una - first.una, later.next - later.una, later.highest), (1500, 100, later.una));
-        // A report from before is no step of four billion.
+        // A report from before is not a step of four billion.
         let before = Report { una: u32::MAX - 1999, ..report }.counters(Some(&first));
         assert_eq!(before.una, first.una);
         let fired = Report { timeouts: 1, ..report }.counters(Some(&first));

@@ -312,7 +312,7 @@ static inline __u64 adaptive_standing(__u64 packets, __u64 idle)
 	return chirp_max(packets >> halvings, chirp_min(packets, CHIRP_INITIAL * CHIRP_ONE));
 }
 
-/* After a silence of a time-out or more: the window, in parts of CHIRP_ONE, where the policy goes on with what is left of this one. */
+/* After a silence of a timeout or more: the window, in parts of CHIRP_ONE, where the policy goes on with what is left of this one. */
 static inline __u64 adaptive_restarts(struct chirp_adaptive *a, __u64 idle, __u64 rto, __u64 window)
 {
 	if (!a->srtt || idle < rto)

@@ -189,7 +189,7 @@ static __always_inline int is_chirping(const struct flow *f)
 	return f->stage == CHIRP_CHIRPING || f->stage == CHIRP_TRANSITION;
 }
 
-/* The loss that ended chirping was none: ours goes on where it was. */
+/* The loss that ended chirping was spurious: ours goes on where it was. */
 static __always_inline void go_on(struct sock *sk, struct flow *f)
 {
 	f->stage = f->ours.stage = f->lost;
@@ -198,7 +198,7 @@ static __always_inline void go_on(struct sock *sk, struct flow *f)
 	need_pacing(sk);
 }
 
-/* The flow sends again with nothing in flight. The time-out is Linux's (__tcp_set_rto). */
+/* The flow sends again with nothing in flight. The timeout is Linux's (__tcp_set_rto). */
 static __always_inline void restart(struct sock *sk, struct flow *f)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -101,7 +101,7 @@ void BPF_PROG(copa_set_state, struct sock *sk, __u8 state)
 
 	if (!flow || state != TCP_CA_LOSS)
 		return;
-	/* What was in flight counts as lost; that is no loss of a competitor's. */
+	/* What was in flight counts as lost; that is not a loss of a competitor's. */
 	flow->lost = tcp_sk(sk)->lost;
 	copa_on_timeout(&flow->copa, tcp_sk(sk)->tcp_mstamp, inet_csk(sk)->icsk_retransmits + 1);
 	apply(sk, &flow->copa);

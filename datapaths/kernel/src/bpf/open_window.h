@@ -19,7 +19,7 @@
  */
 #define OPEN_PACKETS 65536u
 /*
- * SO_MAX_PACING_RATE from here on is no rate (8 Tbit/s) but a window: so many bytes, times 2^32. The largest number is none,
+ * SO_MAX_PACING_RATE from here on is not a rate (8 Tbit/s) but a window: so many bytes, times 2^32. The largest number stands for no limit,
  * as always. It is the one number that every process may set on its socket and a controller here can read.
  */
 #define WINDOW_FROM (1ull << 40)
@@ -64,7 +64,7 @@ static inline unsigned long long rate_of_window(unsigned int window, unsigned in
 /*
  * The window after an acknowledgement of `acked` packets. After a timeout (RFC 6298, section 5) TCP has set it to one packet
  * and resends everything: it grows back by what arrives, as in slow start (RFC 5681, section 3.1), so that the repair of a
- * path that was gone is no burst. In any other state it is open.
+ * path that was gone is not a burst. In any other state it is open.
  */
 static inline unsigned int window_after_ack(int timed_out, unsigned int window, unsigned int acked, unsigned int open)
 {

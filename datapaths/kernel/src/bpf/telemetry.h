@@ -78,7 +78,7 @@ struct pl_telemetry {
 	u32 drain_us;
 	/* Fresh reports in a row, saturating. */
 	u32 reports;
-	/* = rseq, written last: a record that is half written is none. */
+	/* = rseq, written last: a record that is half written does not count. */
 	u64 rseq_again;
 };
 

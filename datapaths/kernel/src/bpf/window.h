@@ -15,7 +15,7 @@ typedef unsigned int u32;
 typedef int s32;
 typedef unsigned long long u64;
 
-/* Functions of the arithmetic headers: part of whoever calls them, so that the verifier sees what their pointers are. */
+/* Functions of the arithmetic headers: inlined into their callers, so that the verifier sees what their pointers are. */
 #define arithmetic static inline __attribute__((always_inline))
 
 /* Linux keeps two packets after any reduction (RFC 5681, equation 4). */

@@ -236,7 +236,7 @@ static void ours_alone(void)
 	a.left = 0;
 	a.in_flight = 20;
 	CHECK(adaptive_after_ack(&a, 1, 15 * MS, 130) >> CHIRP_SHIFT == 130);
-	/* A silence of a time-out leaves the window standing, which leaves over a round trip. */
+	/* A silence of a timeout leaves the window standing, which leaves over a round trip. */
 	CHECK(!adaptive_restarts(&a, 214 * MS, 215 * MS, 100 * CHIRP_ONE));
 	CHECK(adaptive_restarts(&a, 215 * MS, 215 * MS, 100 * CHIRP_ONE) == 100 * CHIRP_ONE);
 	CHECK(a.stage == CHIRP_RESUMING && a.pace == 150 * US && a.left == 100);

@@ -106,7 +106,7 @@ fn unwritten(error: &OutputError) -> FetchError {
     FetchError::File { path: error.path.display().to_string(), why: error.why() }
 }
 
-/// A full disk is no end.
+/// A full disk is not an end.
 fn lacking_room(error: StoreError) -> FetchError {
     match error {
         StoreError::Full { path } => FetchError::File {

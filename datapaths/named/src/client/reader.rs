@@ -157,7 +157,7 @@ impl Reader {
     fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FetchError>> {
         while self.batch.is_empty() && self.end.is_none() {
             let Poll::Ready(said) = self.queue.poll_recv(cx) else {
-                // Whoever reads all there is wants more.
+                // A caller that reads all there is wants more.
                 self.report();
                 return Poll::Pending;
             };

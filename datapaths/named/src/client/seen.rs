@@ -55,7 +55,7 @@ fn read(path: &Path) -> Result<Option<Record>, FetchError> {
         .flatten()
         .and_then(|()| Record::decode(&bytes).ok())
         .filter(|record| record.verify(&record.name(), 0).is_ok());
-    // It may be somebody's own file.
+    // It may be a user's own file.
     let why = "is not the record of a signed name, which is to be kept there; move it away, or give another file";
     record.map(Some).ok_or_else(|| FetchError::File { path: path.display().to_string(), why: why.to_owned() })
 }

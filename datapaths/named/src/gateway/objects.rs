@@ -137,7 +137,7 @@ impl Objects {
             versions.keep(*name, newest, 0);
         }
         let target = record.target;
-        // Whoever has the record has what it names.
+        // A source of the record has what it names.
         self.places(&target, Some(name)).await?;
         Ok(target)
     }
@@ -185,7 +185,7 @@ impl Objects {
         let manifest = reader.manifest();
         if manifest.media_type != COLLECTION {
             let is = if manifest.media_type.is_empty() { "a file" } else { manifest.media_type.as_str() };
-            return Err(GatewayError::NotFound(format!("{name} is no folder but {is}; ask for /{name}")));
+            return Err(GatewayError::NotFound(format!("{name} is not a folder but {is}; ask for /{name}")));
         }
         if manifest.length > LONGEST_COLLECTION {
             return Err(GatewayError::NotFound(format!("{name}: a collection of more than 64 MB is not served")));

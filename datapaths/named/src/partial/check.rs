@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// Index units that a check holds before it starts with them afresh (our choice: 1.4 MB).
 const MOST_HELD: usize = 1000;
 
-/// The manifest and the index units of a part, for a fetch that goes on with it. They are verified by whoever reads them.
+/// The manifest and the index units of a part, for a fetch that goes on with it. They are verified by their reader.
 #[derive(Debug)]
 pub struct SavedIndex {
     file: Arc<File>,

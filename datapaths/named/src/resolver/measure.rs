@@ -20,7 +20,7 @@ const PROBES: usize = 2;
 /// A place that has not answered is asked again after so long (our choice).
 const AGAIN: Duration = Duration::from_millis(300);
 
-/// Once one has answered, others have so many times as long, and no less than 50 ms (our choice: whoever takes longer is not what
+/// Once one has answered, others have so many times as long, and no less than 50 ms (our choice: a slower one is not what
 /// one looks for).
 const SLOWER: u32 = 4;
 const SLOWER_AT_LEAST: Duration = Duration::from_millis(50);
@@ -128,7 +128,7 @@ pub fn nearest_of(name: &Name, found: &[Found], of: &str, patience: Duration) ->
     Ok(measured)
 }
 
-/// The length of the next datagram; what a peer's host complained of is none.
+/// The length of the next datagram; an error that a peer's host reported does not count.
 fn received(socket: &UdpSocket, buffer: &mut [u8]) -> Option<usize> {
     loop {
         match socket.recv_from(buffer) {

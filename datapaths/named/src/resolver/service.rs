@@ -110,7 +110,7 @@ impl Service {
                     }
                     changed = true;
                     if !reply.is_empty() {
-                        // Whoever asked has gone, or cannot be reached.
+                        // The asking host has gone, or cannot be reached.
                         let _ = self.socket.send_to(&reply, from);
                     }
                 }
@@ -147,7 +147,7 @@ fn unsaved(error: &OutputError) -> ResolveError {
     system(what)(io::Error::other(error.why()))
 }
 
-/// What a datagram of somebody else, or a signal, makes of a wait; not of the socket.
+/// What a datagram of another host, or a signal, makes of a wait; not of the socket.
 fn of_a_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted, NetworkUnreachable};
     let waited = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);

@@ -37,7 +37,7 @@ fn encode(counts: &Counts, format: Format) -> String {
         registry.register(name, help, counter);
     };
     counter("requests", "Requests that were well formed", router.requests);
-    counter("garbage", "Datagrams that were no requests", router.garbage);
+    counter("garbage", "Datagrams that were not requests", router.garbage);
     counter("tokens", "Tokens that were given out", router.granted);
     counter("hits", "Units that were asked for and were here", router.hits);
     counter("misses", "Units that were asked for and were not here", router.misses);

@@ -207,7 +207,7 @@ impl Batch {
         self.used = self.messages.last().map_or(0, |message| message.end);
     }
 
-    /// Sends everything. What the kernel does not take is dropped: whoever asked asks again.
+    /// Sends everything. What the kernel does not take is dropped: its receiver asks again.
     pub(super) fn send(&mut self, socket: &Socket) {
         let slices: Vec<[IoSlice<'_>; 1]> =
             self.messages.iter().map(|message| [IoSlice::new(&self.bytes[message.start..message.end])]).collect();

@@ -1,7 +1,7 @@
 //! What a router does not have it fetches from other routers, verifies, and keeps if it is asked for again.
 //!
-//! A fetch begins where a receiver asks and stays a little ahead of the last unit that was asked for; the units go from it to whoever
-//! waits. Units of an object that was missed once are kept in memory for a moment only; of one that was missed twice, in the cache.
+//! A fetch begins where a receiver asks and stays a little ahead of the last unit that was asked for; the units go from it to all that
+//! wait. Units of an object that was missed once are kept in memory for a moment only; of one that was missed twice, in the cache.
 
 mod job;
 

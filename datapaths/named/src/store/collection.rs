@@ -86,7 +86,7 @@ impl Collection {
     /// From an object's bytes. Of a path that stands there twice the last one counts.
     ///
     /// # Errors
-    /// When they are no collection.
+    /// When they are not a collection.
     pub fn from_json(bytes: &[u8]) -> Result<Self, StoreError> {
         let bad = |error: serde_json::Error| StoreError::Collection(error.to_string());
         let mut json = serde_json::Deserializer::from_slice(bytes);
@@ -152,7 +152,7 @@ mod tests {
         assert!(!["", "lo", "low/", "low/0.ts", "x"].iter().any(|path| again.has_folder(path)));
         assert_eq!((again.find(""), again.find("b"), again.find("z")), (None, None, None));
         for bad in ["", "[]", "{\"a\":1}", "{\"a\":\"b\"}", "{} x"] {
-            let error = Collection::from_json(bad.as_bytes()).expect_err("it is none").to_string();
+            let error = Collection::from_json(bad.as_bytes()).expect_err("it is malformed").to_string();
             assert!(!error.contains('\n'), "{error}");
         }
     }

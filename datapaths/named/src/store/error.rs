@@ -26,7 +26,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A file where a store should be.
-    #[error("{}: is no folder, and a store is one; give a folder", path.display())]
+    #[error("{}: is not a folder, and a store is one; give a folder", path.display())]
     NotAFolder {
         /// The file.
         path: PathBuf,
@@ -98,8 +98,8 @@ pub enum StoreError {
         /// The one that is there.
         known: u64,
     },
-    /// A file of a key is none.
-    #[error("{}: is no Ed25519 key in PKCS#8; paceline icn publish --new-key makes one", path.display())]
+    /// A key file without a key.
+    #[error("{}: is not an Ed25519 key in PKCS#8; paceline icn publish --new-key makes one", path.display())]
     Key {
         /// The file.
         path: PathBuf,
@@ -120,7 +120,7 @@ pub enum StoreError {
         /// Bytes that there may be.
         limit: u64,
     },
-    /// A collection is none.
+    /// A malformed collection.
     #[error("the collection cannot be read ({0}); publish the folder again")]
     Collection(String),
 }

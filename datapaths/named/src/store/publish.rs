@@ -61,7 +61,7 @@ struct Source {
 
 impl Store {
     /// Publishes a file, or a folder: each of its files, and a [`Collection`] of them. `media_type` is that of a file; by the ending
-    /// of its name if not given. A file of the same bytes and media type has the same name whoever publishes it, and is stored once.
+    /// of its name if not given. A file of the same bytes and media type has the same name from any publisher, and is stored once.
     ///
     /// # Errors
     /// When something cannot be read, is neither file nor folder, changes meanwhile, or the store cannot be written. No object is
@@ -195,7 +195,7 @@ impl Store {
             group.chunks(UNIT).for_each(|data| builder.push(data, &mut index));
             progress(offset + read as u64);
         }
-        // A file that grows meanwhile is one that somebody writes.
+        // A file that grows meanwhile is still being written.
         if fill(from, &mut [0]).map_err(|error| cannot("read", path, error))? > 0 {
             return Err(StoreError::Changed { path: path.to_owned() });
         }

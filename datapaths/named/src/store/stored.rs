@@ -48,7 +48,7 @@ impl Mark {
 /// A unit cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file was changed or cut off since it was opened. Whoever serves it says so and opens it again.
+    /// The file was changed or cut off since it was opened. A server says so and opens it again.
     #[error("the object was changed while it was served")]
     Changed,
     /// Past the end, or not there yet, or the buffers do not have the units' sizes.
@@ -76,7 +76,7 @@ impl Stored {
                 Head::Object(manifest, layout)
             }
             Kind::Signed => {
-                // Whether it has expired is for whoever asks for it to judge.
+                // Whether it has expired is for its receiver to judge.
                 let record = Record::decode(&first).ok().filter(|record| record.verify(name, 0).is_ok());
                 Head::Record(record.ok_or_else(|| damaged(1, "is not the one of this name"))?)
             }

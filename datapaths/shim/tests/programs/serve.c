@@ -1,4 +1,4 @@
-// Serves a file to whoever connects, by the calls that the first argument names:
+// Serves a file to each client that connects, by the calls that the first argument names:
 //   serve METHOD FILE CONNECTIONS [SEED]
 // Prints the port, serves that many connections and ends. Writes are of random small sizes.
 #include "writing.h"
@@ -386,7 +386,7 @@ static void *thread(void *fd) {
     return NULL;
 }
 
-// What is no TCP: pipes, Unix sockets, UDP. Then counts the threads of this process: there must be one.
+// What is not TCP: pipes, Unix sockets, UDP. Then counts the threads of this process: there must be one.
 static int untouched(void) {
     int pipes[2], ends[2], udp = socket(AF_INET, SOCK_DGRAM, 0);
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -121,7 +121,7 @@ static void put_polled(int fd, size_t from, size_t to) {
         if (k < 0) die("write");
         from += k;
     }
-    // Everything is acknowledged, and that is nobody's business here.
+    // Everything is acknowledged, which does not matter here.
     usleep(50000);
     wait_writable(fd);
 }

@@ -320,7 +320,7 @@ fn what_may_be_cut() {
     for exception in [&none, &lost, &overtaken] {
         assert!(right(&plain, exception));
         assert!(!right(&seen(7, None, End::Fin, LINE), exception), "a part is not the whole");
-        assert!(!right(&seen(USUAL.bytes, Some(3), End::Fin, LINE), exception), "wrong bytes, and nobody knows");
+        assert!(!right(&seen(USUAL.bytes, Some(3), End::Fin, LINE), exception), "wrong bytes, unnoticed");
         assert!(!right(&seen(7, None, End::Timeout, LINE), exception), "no end");
     }
     let reset = seen(7, None, End::Reset, "");

@@ -28,7 +28,7 @@ fn yes(_: SocketAddr, _: &Hello) -> Result<Agreed<()>, String> {
     Ok(Agreed { bytes: None, ready: () })
 }
 
-/// Bytes of the answer to somebody whose address is not proved.
+/// Bytes of the answer to a peer whose address is not proved.
 fn answered(listener: &mut Listener, packet: &[u8]) -> usize {
     match listener.reply(SocketAddr::from(([192, 0, 2, 1], 9)), packet, &mut yes) {
         Reply::Nothing => 0,
@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn whoever_asks_in_earnest_is_answered() {
+fn the_shortest_hello_is_answered() {
     let shortest = hello("", "");
     for (key, signed_with, answer) in
         [(None, NO_KEY, 98), (Some(Key::new(KEY)), KEY, 98), (Some(Key::new(KEY)), NO_KEY, 90)]
@@ -119,7 +119,10 @@ fn a_session_answers_a_hello_with_no_more_than_came() {
     let mut asked = |length: usize| {
         client.send_to(&packet[..length], listener.address).unwrap();
         assert!(channel.wait(listener.clock, listener.clock.now() + COOKIE_LIFE).unwrap());
-        assert_eq!(channel.receive(listener.clock, |_, _| panic!("a hello is no packet of the session")).unwrap(), 1);
+        assert_eq!(
+            channel.receive(listener.clock, |_, _| panic!("a hello is not a packet of the session")).unwrap(),
+            1
+        );
     };
     asked(HEADER);
     asked(welcome - 1);

@@ -144,7 +144,7 @@ impl Hello {
     /// Reads what is between header and tag.
     ///
     /// # Errors
-    /// [`Malformed`] when it is none.
+    /// [`Malformed`] when the packet is.
     pub fn read(flags: u8, body: &[u8]) -> Result<Self, Malformed> {
         if flags & !(flags::COOKIE | flags::ARRIVALS) != 0 {
             return Err(Malformed::Flags(flags));
@@ -191,7 +191,7 @@ impl Challenge {
     /// Reads what is between header and tag.
     ///
     /// # Errors
-    /// [`Malformed`] when it is none.
+    /// [`Malformed`] when the packet is.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body);
         let challenge = Self { random: reader.array()?, cookie: reader.array()? };
@@ -216,7 +216,7 @@ impl Welcome {
     /// Reads what is between header and tag.
     ///
     /// # Errors
-    /// [`Malformed`] when it is none.
+    /// [`Malformed`] when the packet is.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body);
         let (random, server) = (reader.array()?, reader.array()?);
@@ -238,7 +238,7 @@ impl Refuse {
     /// Reads what is between header and tag.
     ///
     /// # Errors
-    /// [`Malformed`] when it is none.
+    /// [`Malformed`] when the packet is.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body);
         let refuse = Self { random: reader.array()?, why: text(&mut reader)? };
@@ -262,7 +262,7 @@ impl Close {
     /// Reads what is behind the header.
     ///
     /// # Errors
-    /// [`Malformed`] when it is none.
+    /// [`Malformed`] when the packet is.
     pub fn read(flags: u8, body: &[u8]) -> Result<Self, Malformed> {
         if flags != 0 {
             return Err(Malformed::Flags(flags));

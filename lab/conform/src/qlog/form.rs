@@ -155,7 +155,7 @@ pub(super) fn is_delta(format: &str) -> bool {
     matches!(format, "delta" | "relative_to_previous_event")
 }
 
-/// An event in a text; nothing where it is none.
+/// An event in a text; nothing for other texts.
 fn event<'a>(text: &'a RawValue, places: Option<&Places>) -> serde_json::Result<Option<Event<'a>>> {
     match places {
         Some(places) => places.event(text).map(Some),

@@ -10,7 +10,7 @@ const CEILINGS: [(&str, Ceiling); 3] =
 /// Most units that may arrive before a hole is taken for a loss: those of [`FlowConfig::disorder`](paceline_icn::FlowConfig).
 const MOST_DISORDER: u32 = 64;
 
-/// Reads `aggregation=one,ceiling=window`; the error is the option that is none.
+/// Reads `aggregation=one,ceiling=window`; the error is the unknown option.
 pub(super) fn asking(options: &str) -> Result<Asking, String> {
     let mut asking = Asking::default();
     for option in options.split(',').filter(|option| !option.is_empty()) {

@@ -44,7 +44,7 @@ pub struct Counts {
     below: (u64, f64),
 }
 
-/// Why a text is no file of counts, or cannot be added.
+/// Why a text is not a file of counts, or cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountsError {
@@ -61,7 +61,7 @@ pub enum CountsError {
         "these were counted on another grid, or with another epoch; count with the same --windows, --delays and --epoch"
     )]
     Differ,
-    /// A grid that is none.
+    /// A malformed grid.
     #[error(transparent)]
     Grid(#[from] GridError),
 }
@@ -182,7 +182,7 @@ impl Counts {
         let wrong = |line: usize, problem: &str| CountsError::Line { line, problem: problem.to_owned() };
         let mut lines = text.lines().zip(1..);
         if lines.next().is_none_or(|(line, _)| line != MARK) {
-            return Err(wrong(1, "this is no file of counts; name one that --counts wrote"));
+            return Err(wrong(1, "this is not a file of counts; name one that --counts wrote"));
         }
         let delays = match lines.next().map(|(line, _)| line) {
             Some(CHANGE) => Delays::Change,
@@ -198,7 +198,9 @@ impl Counts {
             let read: Option<Vec<f64>> =
                 words.split(' ').map(|word| word.parse().ok().filter(|x: &f64| x.is_finite())).collect();
             let wanted = if name.contains("_ms") { 1 } else { 2 };
-            *field = read.filter(|field| field.len() == wanted).ok_or_else(|| wrong(number, "its numbers are none"))?;
+            *field = read
+                .filter(|field| field.len() == wanted)
+                .ok_or_else(|| wrong(number, "its numbers cannot be read"))?;
         }
         let [epoch, rtt, moves, above, below] = fields;
         if !(1.0..=1000.0).contains(&epoch[0])

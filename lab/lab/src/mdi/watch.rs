@@ -80,7 +80,7 @@ impl Epochs {
                 from: last_window as f32,
             });
         }
-        // As the sender: a silence is no delay to come back from.
+        // As the sender: a silence is not a delay to come back from.
         let kept = if seen.is_some() { delay } else { self.last.map_or(delay, |(last, _)| last) };
         self.last = Some((kept, window));
     }

@@ -17,7 +17,7 @@ pub enum ReadError {
         /// What the system said.
         source: io::Error,
     },
-    /// A line is no record.
+    /// A line is not a record.
     #[error("{file}:{line}: not a record ({problem}); give files that race --json wrote")]
     Line {
         /// The file.
@@ -51,7 +51,7 @@ pub fn write_json<'a>(records: impl IntoIterator<Item = &'a Record>, out: &mut d
 /// error messages.
 ///
 /// # Errors
-/// When a line is no record, or there is none.
+/// When a line is not a record, or there is none.
 pub fn read_json(file: &str, input: impl BufRead) -> Result<Vec<Record>, ReadError> {
     let (records, cut) = read_json_to_cut(file, input)?;
     cut.map_or(Ok(records), Err)

@@ -61,7 +61,7 @@ type Wrong = (&'static str, &'static str);
 impl Flow {
     fn check(&self) -> Result<(), Wrong> {
         if self.count == 0 {
-            return Err(("count", "0 flows are none; give 1 or more, or leave the flow out"));
+            return Err(("count", "0 flows send nothing; give 1 or more, or leave the flow out"));
         }
         if self.stop.is_some_and(|stop| stop <= self.start) {
             return Err(("stop", "it is not after start; give a later time"));
@@ -73,7 +73,7 @@ impl Flow {
             return Err(("ack_every", "it is not between 1 and 1000 packets; TCP's is 2"));
         }
         match &self.workload {
-            Workload::Bytes(Bytes(0)) => Err(("workload", "0 bytes are no flow; give a size such as \"1MB\"")),
+            Workload::Bytes(Bytes(0)) => Err(("workload", "0 bytes are not a flow; give a size such as \"1MB\"")),
             Workload::Rate(Rate::ZERO) => {
                 Err(("workload", "a rate of 0 writes nothing; give one such as \"2 Mbit/s\""))
             }
@@ -94,7 +94,7 @@ fn check_family(family: &Poisson) -> Result<(), Wrong> {
         return Err(("workload.poisson.alpha", "it is not above 0 and at most 100; 1.2 is common for flow sizes"));
     }
     if family.min == Bytes(0) {
-        return Err(("workload.poisson.min", "0 bytes are no flow; give a size such as \"4kB\""));
+        return Err(("workload.poisson.min", "0 bytes are not a flow; give a size such as \"4kB\""));
     }
     if family.max < family.min {
         return Err(("workload.poisson.max", "it is below min; give a larger size"));

@@ -120,13 +120,13 @@ enum Drawn {
 }
 
 impl Drawn {
-    /// `None` when the text is no range.
+    /// `None` when the text is not a range.
     fn of(text: &str) -> Option<Self> {
         let (low, high) = text.split_once("..")?;
         Self::parse(low.trim(), high.trim())
     }
 
-    /// `None` when the ends are no quantities: a text that happens to hold two dots.
+    /// `None` when the ends are not quantities: a text that happens to hold two dots.
     fn parse(low: &str, high: &str) -> Option<Self> {
         if let (Ok(low), Ok(high)) = (low.parse(), high.parse()) {
             return Some(Self::Integer(low, high));

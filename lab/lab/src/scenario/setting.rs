@@ -36,7 +36,7 @@ pub(super) enum SettingError {
     NoValue,
     #[error("a name in the key is empty; write KEY=VALUE, such as down.delay=25ms")]
     EmptyName,
-    #[error("the value is no TOML ({problem}); write texts in it in quotes, such as [\"0s\", \"1s\"]")]
+    #[error("the value is not TOML ({problem}); write texts in it in quotes, such as [\"0s\", \"1s\"]")]
     NoToml { problem: String },
     #[error("{key} is not given, so that it cannot be taken out; give it a value")]
     NotGiven { key: String },

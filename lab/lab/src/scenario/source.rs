@@ -84,7 +84,7 @@ impl Source {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no text in UTF-8.
+    /// When it cannot be read, or is not a text in UTF-8.
     pub fn read(path: &Path, options: Options) -> Result<Self, ScenarioError> {
         let file = path.display().to_string();
         let text = input::read_text(path, Bounds::SCENARIO)

@@ -60,7 +60,7 @@ impl Scenario {
             };
             if let Some(text) = [name, from, to].into_iter().find(|text| !plain(text)) {
                 let problem = format!(
-                    "'{}' is no name; names of nodes and links have letters, digits, - and _",
+                    "'{}' is not a name; names of nodes and links have letters, digits, - and _",
                     printable(text, 40)
                 );
                 return Err(KeyError::new(key, problem));

@@ -68,7 +68,7 @@ pub(super) fn save(path: &Path, rows: &[Row]) -> Result<(), paceline_files::Outp
 /// Reads a chunk: number and result of each run.
 ///
 /// # Errors
-/// When it cannot be read, or is no chunk.
+/// When it cannot be read, or is not a chunk.
 pub(super) fn load(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Known)>, String> {
     let known = |row: &ParquetRow| match field(row, "failure") {
         Some(Field::Str(problem)) => Err(problem.clone()),

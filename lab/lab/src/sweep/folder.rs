@@ -17,7 +17,7 @@ use crate::record::Record;
 const ROWS: usize = 256;
 
 /// The folder of results of one sweep. A chunk appears whole when all runs of its cells are there, so that its bytes are the
-/// same whoever ran them in which order; until then runs are in a journal.
+/// same by whichever process and in whichever order; until then runs are in a journal.
 ///
 /// A [`Part`] of a sweep has a journal of its own, and leaves chunks to the whole sweep, which reads the journals of all parts.
 #[derive(Debug)]
@@ -280,7 +280,7 @@ fn has(part: Option<Part>, sweep: &Sweep, index: usize) -> bool {
     part.is_none_or(|part| part.has(share))
 }
 
-/// A contestant as the value of a partition: what is no letter, digit, `@`, `.`, `-` or `_` as `%XX`, as readers of such
+/// A contestant as the value of a partition: what is not a letter, digit, `@`, `.`, `-` or `_` as `%XX`, as readers of such
 /// folders expect.
 fn escaped(name: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"@.-_".contains(byte);

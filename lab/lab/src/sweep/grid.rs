@@ -39,7 +39,7 @@ impl Sweep {
     /// The inverse.
     ///
     /// # Errors
-    /// When the text is no sweep, or one of another build of paceline.
+    /// When the text is not a sweep, or one of another build of paceline.
     pub fn from_json(text: &str) -> Result<Self, SweepError> {
         let wrong = |error: serde_json::Error| SweepError::Json {
             what: "sweep",

@@ -42,7 +42,7 @@ pub(super) fn claim(folder: &Path, sweep: &Sweep, part: Option<Part>) -> Result<
             continue;
         }
         if begun {
-            // The same bytes, whoever writes them.
+            // The same bytes from any writer.
             file.rewind().and_then(|()| file.write_all(identity.as_bytes())).map_err(io)?;
         } else if held != identity {
             return Err(wrong(sweep.differs_from(&held)));

@@ -95,7 +95,7 @@ impl Journal {
     /// What a journal holds. A last line that was cut off is left aside, and taken off if the journal is this one.
     ///
     /// # Errors
-    /// When it cannot be read or written, or a line is none of ours.
+    /// When it cannot be read or written, or a line is not one of ours.
     pub(super) fn read(&self, path: &Path) -> Result<Vec<Line>, SweepError> {
         let wrong = |source| SweepError::Io { path: path.to_owned(), source };
         let (lines, whole) = lines(path).map_err(wrong)?;

@@ -125,7 +125,7 @@ impl Point {
     /// The inverse.
     ///
     /// # Errors
-    /// When the text is no point, or one of another build of paceline.
+    /// When the text is not a point, or one of another build of paceline.
     pub fn from_json(text: &str) -> Result<Self, SweepError> {
         let wrong = |error: serde_json::Error| SweepError::Json {
             what: "point",

@@ -243,7 +243,7 @@ fn flatten(places: &Places<'_>, above: &str, table: &toml::Table, axes: &mut Vec
             }
             _ => {
                 return Err(at(format!(
-                    "one value is no list; write {name} = [{}, ...]",
+                    "one value is not a list; write {name} = [{}, ...]",
                     printable(&value.to_string(), 40)
                 )));
             }

@@ -6,7 +6,7 @@ use crate::stats::{MIN_RUNS, Median};
 
 /// When a cell has enough runs: the 95 % interval of the median of `metric` is narrow, or there are `most`.
 ///
-/// The rule sees whole batches alone, in the order of their numbers, so that it decides the same whoever runs them.
+/// The rule sees whole batches alone, in the order of their numbers, so that it decides the same for any executor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {

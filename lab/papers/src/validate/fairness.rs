@@ -118,7 +118,7 @@ const UNLIKE: &[Unlike] = &[
 /// flows.
 const BACKGROUND: f64 = 10.0;
 
-/// Round trips of the farther flow over those of the nearer. 2.23 is no ratio of small numbers: phase effects show as a
+/// Round trips of the farther flow over those of the nearer. 2.23 is not a ratio of small numbers: phase effects show as a
 /// difference between it and 2 or 3 (Floyd and Jacobson 1992).
 const TIMES: [f64; 5] = [2.0, 2.23, 3.0, 4.0, 8.0];
 

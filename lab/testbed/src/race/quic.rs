@@ -133,7 +133,7 @@ impl Transfer {
     }
 }
 
-/// A path that carries nothing is no failure: the flow moved no bytes.
+/// A path that carries nothing is not a failure: the flow moved no bytes.
 fn unless_nobody<T>(end: Result<T, paceline_quic::Error>) -> Result<Option<T>, String> {
     match end {
         Ok(end) => Ok(Some(end)),

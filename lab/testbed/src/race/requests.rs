@@ -80,7 +80,7 @@ fn answer(flow: &Datagrams, socket: UdpSocket, router: Router, over: impl Fn() -
         if !socket.wait(flow.clock, flow.until.min(flow.clock.now() + SLICE))? {
             continue;
         }
-        // What is no request is dropped without a word, as by any router.
+        // What is not a request is dropped without a word, as by any router.
         heard(socket.receive(flow.clock, |datagram| {
             requests.extend(Request::decode(datagram.bytes).ok().map(|request| (datagram.from, request)));
         }))?;
@@ -100,7 +100,7 @@ fn answer(flow: &Datagrams, socket: UdpSocket, router: Router, over: impl Fn() -
     Ok((thread_cpu() - cpu, unsent))
 }
 
-/// That no program listens yet, or any more, is no failure of a socket that does not connect.
+/// That no program listens yet, or any more, is not a failure of a socket that does not connect.
 fn heard(got: io::Result<usize>) -> io::Result<()> {
     match got {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),

@@ -310,7 +310,7 @@ mod tests {
         let ack = packet(FLOW_PORT, 40_000, 40);
         let upward = packet(40_001, FLOW_PORT + 1, 1000);
         let stranger = packet(40_000, FLOW_PORT + 2, 1000);
-        // One arrives after 15 ms, one is dropped, one is still under way; what is no data does not count.
+        // One arrives after 15 ms, one is dropped, one is still under way; what is not data does not count.
         for at in [0, 1, 2] {
             tap.entered(&passage(Direction::Down, &data, at, at));
         }

@@ -353,7 +353,7 @@ mod tests {
             let sender = of(near, far).unwrap();
             assert_eq!((sender.controller.as_str(), sender.recovery, sender.open), ("reno", Recovery::Open, true));
             assert!(sender.info.window >= 2 && of(far, near).is_some(), "{found:?}");
-            // One that listens is no connection.
+            // One that listens is not a connection.
             assert!(!found.iter().any(|one| one.remote.port() == 0), "{found:?}");
         }
     }

@@ -86,7 +86,7 @@ pub(super) fn unload(args: &UnloadArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(other) = holders.iter().find(|holder| !holds_only(holder)) {
         bail!(
-            "{name} is held by process {} ({}), which is no 'paceline kernel load'; it goes when that process ends",
+            "{name} is held by process {} ({}), which is not 'paceline kernel load'; it goes when that process ends",
             other.process,
             described(other)
         );

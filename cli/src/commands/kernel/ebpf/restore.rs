@@ -65,7 +65,7 @@ pub(in super::super) fn reentered() -> Option<ExitCode> {
     let (name, before) = (arguments.next()?, arguments.next()?);
     // It ends with the process that holds the other side.
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
-    // Somebody may have set another meanwhile.
+    // Another may have been set meanwhile.
     if current().is_ok_and(|current| current == name) && fs::write(SETTING, &before).is_err() {
         // The one before is gone; every kernel has this one.
         let _ = fs::write(SETTING, "reno");

@@ -36,7 +36,7 @@ fn deliver(start: &mut Adaptive, packets: usize) {
 #[test]
 fn a_window_outlasts_a_silence_and_leaves_over_a_round_trip() {
     let (mut start, mut window) = over(100.0);
-    assert!(!restarts(&mut start, &mut window, RTO - Nanos::from_nanos(1)), "less than a time-out");
+    assert!(!restarts(&mut start, &mut window, RTO - Nanos::from_nanos(1)), "less than a timeout");
     assert_eq!(start.pacing(), None);
     assert!(restarts(&mut start, &mut window, RTO));
     assert_eq!((window.cwnd, window.ssthresh), (100.0, 100.0));

@@ -137,7 +137,7 @@ fn an_epoch_without_acknowledgements_sees_the_silence() {
     for _ in 0..8 {
         mdi.on_tick(mdi.next_tick());
     }
-    assert_eq!(mdi.w, FIRST_WINDOW, "an RTT of silence is no delay");
+    assert_eq!(mdi.w, FIRST_WINDOW, "an RTT of silence is not a delay");
     for _ in 0..3 {
         mdi.on_tick(mdi.next_tick());
     }

@@ -1,4 +1,4 @@
-//! Texts that are models, and texts that are none.
+//! Texts that are models, and texts that are not.
 
 use proptest::prelude::*;
 

@@ -151,7 +151,7 @@ static void many_pieces(void) {
     close(fd);
 }
 
-// Places where answers go, lengths and times that are none. What the C library itself reads of its arguments is left out.
+// Places where answers go, lengths and times that are invalid. What the C library itself reads of its arguments is left out.
 static void odd(int fd) {
     void *bad[] = {(void *)8, before_hole(0), (void *)-4096};
     struct linger linger;

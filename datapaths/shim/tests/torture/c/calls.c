@@ -40,7 +40,7 @@ static void raw_turns(void) {
     close(fd);
 }
 
-// Once, and then the end: whoever looks at the next write only has not seen it.
+// Once, and then the end: a program that looks at the next write only has not seen it.
 static void raw_last(void) {
     int fd = take();
     put(fd, total - 1000);

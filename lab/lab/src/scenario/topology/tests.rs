@@ -170,7 +170,7 @@ fn what_cannot_be_is_one_line_with_its_place() {
         ),
         (
             with("[links.b]", "[links.\"b b\"]"),
-            "s.toml:4: links.b b: 'b b' is no name; names of nodes and links have letters, digits, - and _",
+            "s.toml:4: links.b b: 'b b' is not a name; names of nodes and links have letters, digits, - and _",
         ),
         (
             with(

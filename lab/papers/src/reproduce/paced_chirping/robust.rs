@@ -13,7 +13,7 @@ use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(1);
-/// Longest silence that is no stall, seconds: a least retransmission timeout (Linux: 200 ms) and a round trip, rounded
+/// Longest silence that is not a stall, seconds: a least retransmission timeout (Linux: 200 ms) and a round trip, rounded
 /// up.
 const STALL: f64 = 0.25;
 /// Simulated seconds of a run, and starts of flows that differ by up to so much.

@@ -96,7 +96,7 @@ public final class AlccChannel implements Closeable {
     }
 
     /**
-     * The socket channel, to be registered with a selector. Whoever reads or writes it breaks the connection.
+     * The socket channel, to be registered with a selector. Code that reads or writes it breaks the connection.
      *
      * @return the channel below
      */

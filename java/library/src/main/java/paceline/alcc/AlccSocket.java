@@ -115,7 +115,7 @@ public final class AlccSocket implements Closeable {
 
     private static long deadline(int millis) {
         if (millis < 0) {
-            throw new IllegalArgumentException("a time-out is 0 or more milliseconds, not " + millis);
+            throw new IllegalArgumentException("a timeout is 0 or more milliseconds, not " + millis);
         }
         return millis == 0 ? Long.MAX_VALUE : System.nanoTime() + millis * 1_000_000L;
     }

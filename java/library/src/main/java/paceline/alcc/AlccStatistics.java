@@ -20,7 +20,7 @@ public final class AlccStatistics {
     public final long received;
     /** Losses that the layer saw: TCP repaired a hole ({@link Flow}). */
     public final long losses;
-    /** Silences as long as TCP's time-out. */
+    /** Silences as long as TCP's timeout. */
     public final long timeouts;
     /** What the controller permits to be in flight, in bytes. */
     public final long window;
@@ -46,7 +46,7 @@ public final class AlccStatistics {
 
     @Override
     public String toString() {
-        return String.format(Locale.ROOT, "%d bytes delivered, %d received, RTT %.1f/%.1f/%.1f/%.1f ms, %d losses, %d time-outs",
+        return String.format(Locale.ROOT, "%d bytes delivered, %d received, RTT %.1f/%.1f/%.1f/%.1f ms, %d losses, %d timeouts",
                 delivered, received, rttMin / 1e6, rttMedian / 1e6, rttP95 / 1e6, rttMax / 1e6, losses, timeouts);
     }
 

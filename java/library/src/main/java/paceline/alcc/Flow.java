@@ -7,13 +7,13 @@ import paceline.cc.Units;
  * A controller above TCP: what may be handed over, and what an acknowledgement says. No socket, no clock; it allocates nothing
  * once its rings have grown. It does what the Rust {@code paceline_transport::Above} does. Not safe for several threads.
  *
- * <p>Whoever drives it says what the application {@link #queued}, asks what may be handed over ({@link #poll}) after every other
+ * <p>The driver says what the application {@link #queued}, asks what may be handed over ({@link #poll}) after every other
  * call and at {@link #nextWake}, says what {@link #handed was}, and what was {@link #acknowledged}. Times are nanoseconds from an
  * origin of the caller's, never negative; positions count bytes from the first one handed over.
  *
  * <p>TCP below repairs losses without a word, and an application on Android cannot ask it. Two signs are left:
  * <ul>
- * <li>Silence for as long as TCP's own time-out takes is a time-out, with the same back-off.
+ * <li>Silence for as long as TCP's own timeout takes is a timeout, with the same back-off.
  * <li>One acknowledgement for chunks that left over a whole round trip: they waited behind a hole that was repaired. This is
  *     reported as one lost packet, and the RTT of these chunks is not used.
  * </ul>
@@ -37,10 +37,10 @@ public final class Flow {
     private long una;
     private long episode;
     private long wakeAt = Units.NEVER;
-    /** When silence becomes a time-out, and how many there were in a row. */
+    /** When silence becomes a timeout, and how many there were in a row. */
     private long silentAt = Units.NEVER;
     private int silences;
-    /** Chunks below this position were on the way at a time-out: their RTT is the repair's. */
+    /** Chunks below this position were on the way at a timeout: their RTT is the repair's. */
     private long repairedBelow;
     private long losses;
     private long timeouts;

@@ -1,8 +1,8 @@
 package paceline.alcc;
 
 /**
- * Smoothed RTT and the time-out, as the Rust {@code paceline-transport} has them (RFC 6298 with the bounds of Linux:
- * the least time-out bounds what is added to the smoothed RTT, the addition rises at once and falls by a quarter of the way per
+ * Smoothed RTT and the timeout, as the Rust {@code paceline-transport} has them (RFC 6298 with the bounds of Linux:
+ * the least timeout bounds what is added to the smoothed RTT, the addition rises at once and falls by a quarter of the way per
  * round trip, and a sample far below the mean counts for an eighth).
  */
 final class RttEstimator {
@@ -52,7 +52,7 @@ final class RttEstimator {
         margin = Math.max(margin, peak);
     }
 
-    /** Everything below {@code acknowledged} has been; once a round trip the time-out may come down. */
+    /** Everything below {@code acknowledged} has been; once a round trip the timeout may come down. */
     void advance(long acknowledged, long next) {
         if (acknowledged > round) {
             long least = Math.max(peak, MIN_RTO);
@@ -62,7 +62,7 @@ final class RttEstimator {
         }
     }
 
-    /** Time-out without back-off. */
+    /** Timeout without back-off. */
     long rto() {
         return smoothed < 0 ? INITIAL_RTO : Math.min(smoothed + Math.max(margin, MIN_RTO), MAX_RTO);
     }

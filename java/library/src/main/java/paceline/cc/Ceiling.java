@@ -144,7 +144,7 @@ final class Ceiling {
         step = firstStep(window);
     }
 
-    /** The last losses were none: packets came late. */
+    /** The last losses were spurious: packets came late. */
     void forgive() {
         if (lowered) {
             packets = packetsBefore;

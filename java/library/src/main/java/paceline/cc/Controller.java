@@ -47,7 +47,7 @@ public abstract class Controller {
     public abstract void onTimeout(Timeout timeout);
 
     /**
-     * The last reduction answered a spurious loss (reordering, a spurious time-out): undo it.
+     * The last reduction answered a spurious loss (reordering, a spurious timeout): undo it.
      *
      * @param now nanoseconds
      */
@@ -137,7 +137,7 @@ public abstract class Controller {
     }
 
     /**
-     * The window is what is in flight and a budget on top of it: what is delivered makes no room for more. Whoever applies
+     * The window is what is in flight and a budget on top of it: what is delivered makes no room for more. A datapath that applies
      * a window some time after it was given must take off what was delivered since.
      *
      * @return whether that is so

@@ -160,7 +160,7 @@ public final class Controllers {
      * @param env what it is made with
      * @param models gives the text of such a model; null where there is none to be had
      * @return a new controller at its initial window
-     * @throws SpecException as {@link #create(String, Env)}, and when the model cannot be read or is none: the message names
+     * @throws SpecException as {@link #create(String, Env)}, and when the model cannot be read or is malformed: the message names
      *     line and column
      */
     public static Controller create(String spec, Env env, ModelSource models) throws SpecException {

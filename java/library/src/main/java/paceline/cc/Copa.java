@@ -45,7 +45,7 @@ final class Copa extends Controller {
     private long drains;
     private long acked;
     private long lastAck = NONE;
-    /** The window before the last time-out or heavy loss, for undo; {@link #NONE} when there is nothing to undo. */
+    /** The window before the last timeout or heavy loss, for undo; {@link #NONE} when there is nothing to undo. */
     private double before = NONE;
     /** The release's guard: packets, and of those the lost ones, since a time. */
     private long guardSince;
@@ -241,7 +241,7 @@ final class Copa extends Controller {
     }
 
     /**
-     * The paper is silent. Here the window falls to its smallest, and a second time-out in a row, which says that nothing in
+     * The paper is silent. Here the window falls to its smallest, and a second timeout in a row, which says that nothing in
      * flight arrived, starts slow start. The release knows only its 2 s of silence.
      */
     @Override
@@ -250,7 +250,7 @@ final class Copa extends Controller {
             restartIfSilent(timeout.now);
             return;
         }
-        // One packet: where windows are that small, losses are found by time-outs alone.
+        // One packet: where windows are that small, losses are found by timeouts alone.
         if (timeout.count == 1) {
             count(timeout.now, 0, 1);
         }

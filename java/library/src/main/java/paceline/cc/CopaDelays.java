@@ -15,7 +15,7 @@ final class CopaDelays {
         EMPTIED,
         /** It did not empty, but most of it went: many Copa flows, or a competitor. */
         SWUNG,
-        /** It hardly went down: somebody fills it. */
+        /** It hardly went down: another flow fills it. */
         STOOD
     }
 

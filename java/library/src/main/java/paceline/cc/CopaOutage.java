@@ -5,7 +5,7 @@ package paceline.cc;
  * waited for the path, not in a queue. Reasons are at the head of {@code core/cc/src/copa/outage.rs}.
  */
 final class CopaOutage {
-    /** Beyond a smallest RTT a silence of more than this is an outage: TCP's first time-out (RFC 6298, section 2.1). */
+    /** Beyond a smallest RTT a silence of more than this is an outage: TCP's first timeout (RFC 6298, section 2.1). */
     private static final long SILENCE = Units.SECOND;
 
     private static final long NONE = -1;
@@ -13,7 +13,7 @@ final class CopaOutage {
     private long since = NONE;
     private long ended = NONE;
 
-    /** A packet leaves. To a time-out all that was in flight is lost: what it sends again begins the silence anew. */
+    /** A packet leaves. To a timeout all that was in flight is lost: what it sends again begins the silence anew. */
     void onSent(Sent sent) {
         if (sent.inFlight <= sent.bytes) {
             since = sent.now;

@@ -25,14 +25,14 @@ final class Cubic extends Policy {
     /** The curve before the last reduction, for undo. */
     private final Curve before = new Curve();
     private long mss;
-    /** Smallest RTT since the start or the last time-out (Linux {@code delay_min}). */
+    /** Smallest RTT since the start or the last timeout (Linux {@code delay_min}). */
     private long minRtt = Units.NEVER;
     /** When the last acknowledgement came. */
     private long lastAck;
 
     /** What a reduction changes: the plateau, and one stage of congestion avoidance that begins after it. */
     private static final class Curve {
-        /** W_max in packets, after fast convergence; zero before the first loss and after a time-out. */
+        /** W_max in packets, after fast convergence; zero before the first loss and after a timeout. */
         double max;
         /** cwnd_prior: the window before the last reduction. */
         double prior;
@@ -124,7 +124,7 @@ final class Cubic extends Policy {
         if (renoFriendly && curve.at(t, c) < curve.reno) {
             grown = curve.reno;
         } else {
-            // Repairs give no RTT: after a time-out there may be none yet.
+            // Repairs give no RTT: after a timeout there may be none yet.
             long ahead = minRtt < Units.NEVER ? minRtt : ack.minRtt;
             double target = Math.max(cwnd, Math.min(curve.at(t + Units.seconds(ahead), c), TARGET_LIMIT * cwnd));
             grown = cwnd + acked * (target - cwnd) / cwnd;

@@ -21,7 +21,7 @@ final class HyStart extends StartUp {
     private final boolean paced;
     private final HyStartRound round = new HyStartRound();
     private long mss;
-    /** Smallest RTT since the start or the last time-out, whose samples no longer count (Linux {@code bictcp_reset}). */
+    /** Smallest RTT since the start or the last timeout, whose samples no longer count (Linux {@code bictcp_reset}). */
     private long min = Units.NEVER;
     private long roundStart;
     private long lastAck;

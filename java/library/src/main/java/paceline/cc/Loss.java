@@ -1,6 +1,6 @@
 package paceline.cc;
 
-/** Packets were declared lost, not by a time-out: that is {@link Timeout}. May be used again. */
+/** Packets were declared lost, not by a timeout: that is {@link Timeout}. May be used again. */
 public final class Loss {
     /** Now, in nanoseconds. */
     public long now;

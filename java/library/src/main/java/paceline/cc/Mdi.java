@@ -10,7 +10,7 @@ final class Mdi extends Controller {
     private static final double FIRST_WINDOW = 10.0;
     /** Multiplicative decrease ({@code VERUS_M_DECREASE}). */
     private static final double M = 0.7;
-    /** What a time-out leaves of the window (our choice: RFC 5681's half). */
+    /** What a timeout leaves of the window (our choice: RFC 5681's half). */
     private static final double AFTER_TIMEOUT = 0.5;
     /** Weight of the old value in the RTT average (the release of Verus). */
     private static final double OLD_RTT = 0.875;

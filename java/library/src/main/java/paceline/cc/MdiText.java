@@ -101,7 +101,7 @@ final class MdiText {
         return wrong(line, 1, "the text ends before " + before + "; is it a model, and whole?");
     }
 
-    /** Takes in the comments, and gives the first line that is none. */
+    /** Takes in the comments, and gives the first line that is not one. */
     private String header() {
         for (String line = line(); line != null; line = line()) {
             if (line.startsWith("#")) {

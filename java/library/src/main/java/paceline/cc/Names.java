@@ -17,7 +17,7 @@ final class Names {
 
     private Names() {}
 
-    /** "did you mean ..." for a name that is none of {@code names}: the near ones, or the whole list. */
+    /** "did you mean ..." for a name that is not one of {@code names}: the near ones, or the whole list. */
     static String nearest(String name, List<String> names) {
         if (names.isEmpty()) {
             return "it takes none";

@@ -82,7 +82,7 @@ final class Param {
         return isModel ? listed + ", or a file of this machine that its user names" : listed;
     }
 
-    /** The number that a text writes in decimal; not-a-number where it is none. */
+    /** The number that a text writes in decimal; not-a-number for other texts. */
     static double number(String text) {
         for (int index = 0; index < text.length(); index++) {
             if ("0123456789+-.eE".indexOf(text.charAt(index)) < 0) {

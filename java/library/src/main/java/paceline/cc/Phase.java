@@ -8,6 +8,6 @@ public enum Phase {
     CWR,
     /** Fast recovery: from the first loss until everything sent before it has been acknowledged. */
     RECOVERY,
-    /** After a retransmission time-out, until everything sent before it has been acknowledged. */
+    /** After a retransmission timeout, until everything sent before it has been acknowledged. */
     LOSS
 }

@@ -6,7 +6,7 @@ public final class Restart {
     public long now;
     /** Time since the last packet left, in nanoseconds. */
     public long idle;
-    /** The flow's retransmission time-out at present, without back-off, in nanoseconds. */
+    /** The flow's retransmission timeout at present, without back-off, in nanoseconds. */
     public long rto;
 
     /** Everything is zero. */

@@ -5,7 +5,7 @@ abstract class StartUp {
     /** Something was delivered: grow the window, or end the start-up by a threshold that is not above the window. */
     abstract void onAck(Ack ack, Window window);
 
-    /** The start-up is over for another reason: a loss, a mark or a time-out. */
+    /** The start-up is over for another reason: a loss, a mark or a timeout. */
     void onCongestion(Signal signal) {}
 
     /** The slow-start threshold at the start of the flow in packets, where the start-up sets one. */

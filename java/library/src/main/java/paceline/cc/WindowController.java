@@ -2,7 +2,7 @@ package paceline.cc;
 
 /**
  * A start-up and a policy joined to a controller ({@code core/cc/src/window/joined.rs}): which of the two is in charge, one
- * reduction an episode, undo, time-outs, idle restarts (RFC 5681).
+ * reduction an episode, undo, timeouts, idle restarts (RFC 5681).
  */
 final class WindowController extends Controller {
     private final Window window = new Window();
@@ -64,7 +64,7 @@ final class WindowController extends Controller {
         }
     }
 
-    /** A time-out while losses are repaired, or after another, is of the same congestion (Linux {@code tcp_enter_loss}). */
+    /** A timeout while losses are repaired, or after another, is of the same congestion (Linux {@code tcp_enter_loss}). */
     @Override
     public void onTimeout(Timeout timeout) {
         double cwnd = window.cwnd;

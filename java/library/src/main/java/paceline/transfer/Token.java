@@ -36,7 +36,7 @@ public final class Token {
      *
      * @param text as it was printed
      * @return the token
-     * @throws IllegalArgumentException when it is none
+     * @throws IllegalArgumentException when it is not a token
      */
     public static Token parse(String text) {
         String[] parts = text.split("\\.", -1);

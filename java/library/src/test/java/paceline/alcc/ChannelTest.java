@@ -149,7 +149,7 @@ class ChannelTest {
         }
     }
 
-    /** Whoever ends a channel at whatever moment: the loop keeps nothing of it, and the others get their turns. */
+    /** A channel may end at any moment: the loop keeps nothing of it, and the others get their turns. */
     @Test
     void channelsThatOtherThreadsEndLeaveNothingInTheLoop() throws Exception {
         AlccLoop loop = new AlccLoop("of this test");

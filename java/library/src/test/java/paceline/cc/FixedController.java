@@ -7,7 +7,7 @@ public final class FixedController extends Controller {
     public int acks;
     /** Packets lost. */
     public int losses;
-    /** Time-outs. */
+    /** Timeouts. */
     public int timeouts;
     /** Silences of the application. */
     public int dry;

@@ -15,7 +15,7 @@ final class Report {
                 summary.resumedFrom > 0 ? " (resumed from byte " + summary.resumedFrom + ")" : ""));
         if (up) {
             text.append(String.format(Locale.ROOT,
-                    "RTT %.1f ms smallest, %.1f median, %.1f in 95 %% of cases, %.1f largest; %d losses, %d time-outs%n",
+                    "RTT %.1f ms smallest, %.1f median, %.1f in 95 %% of cases, %.1f largest; %d losses, %d timeouts%n",
                     s.rttMin / 1e6, s.rttMedian / 1e6, s.rttP95 / 1e6, s.rttMax / 1e6, s.losses, s.timeouts));
         }
         return text.toString();
