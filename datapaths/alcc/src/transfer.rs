@@ -51,7 +51,7 @@ pub const PORT: u16 = 4436;
 pub enum Breach {
     /// Another protocol, or another version.
     #[error(
-        "the peer is not a paceline server of transfer version {VERSION}; check address and port, and that TLS is at both ends or at none"
+        "the peer is not a paceline server of transfer version {VERSION}; check address and port, and that both ends use TLS or neither does"
     )]
     Greeting,
     /// A request longer than [`MAX_REQUEST`], or shorter than what it holds.

@@ -19,7 +19,7 @@ pub enum BadMessage {
     #[error("the message is {0} bytes too long")]
     Long(usize),
     /// Of another version.
-    #[error("version {0} of the messages is not known, only 1; the other end is not paceline, or a newer one")]
+    #[error("version {0} of the messages is not known, only 1; the other end is another program, or a newer paceline")]
     Version(u8),
     /// Of a kind that this version does not have, or that does not come from that side.
     #[error("kind {0} of messages is not expected here")]
