@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use paceline_alcc::transfer::token::{Key, Token};
 use paceline_alcc::transfer::{Answer, Breach, Client, Heard, Kind, News, Request, Server, Status};
 
-/// What was heard in short, the object's bytes, and how it ended.
+/// What was received in short, the object's bytes, and how it ended.
 type Story = (Vec<String>, Vec<u8>, Result<(), Breach>);
 
 fn serve(pieces: &[&[u8]]) -> Story {

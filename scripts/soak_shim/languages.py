@@ -98,7 +98,7 @@ def aiohttp(work):
 
 @program("twisted", "python3-twisted", "twistd3", ways=("down",), keep=False, idle=1300)
 def twisted(work):
-    """Ends a connection on which it has heard nothing for a minute, also while it answers."""
+    """Ends a connection on which nothing came for a minute, also while it answers."""
     return http(work, ["twistd3", "--nodaemon", "--pidfile=", "web", "--listen", f"tcp:{PORT}", "--path", work.www], user="nobody")
 
 

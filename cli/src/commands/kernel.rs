@@ -81,7 +81,7 @@ struct LoadArgs {
 #[command(mut_group("BusArgs", |bus| bus.requires("telemetry")))]
 struct ReportsArgs {
     /// Take in reports of in-band telemetry for its connections, as paceline int agent does; a controller that runs in this process
-    /// hears of them as well.
+    /// is informed of them as well.
     #[arg(long)]
     telemetry: bool,
     #[command(flatten)]

@@ -91,7 +91,7 @@ pub struct CubicMedium {
     path: PathRtt,
     /// Newest delivery rate that the application did not limit, or the largest that it did.
     rate: Option<Rate>,
-    /// The window limited the flow when it was last heard of.
+    /// The window limited the flow at its last event.
     limited: bool,
     /// Losses spared in a row.
     spared: u32,

@@ -54,7 +54,7 @@ pub struct Eq1 {
     round_end: u64,
     /// Packets by which the window may still grow in this round.
     budget: f64,
-    /// No room was left when the start-up last heard of it.
+    /// No room was left in the last report.
     filled: bool,
     /// There has been none since then.
     full: Option<Full>,

@@ -67,7 +67,7 @@ pub enum Answer {
     Reduce,
     /// The start-up ends, [`Policy::spare`] gives the window.
     Spare,
-    /// [`Policy::spare`] gives the window, and a start-up that is in charge stays so and hears nothing of the losses.
+    /// [`Policy::spare`] gives the window, and a start-up that is in charge stays so and is not informed of the losses.
     Stay,
 }
 

@@ -131,7 +131,7 @@ pub struct Flow {
     silent_since: Time,
     /// The newest delivery rate.
     arriving: Option<Rate>,
-    /// The newest unit, asked for once more to hear of those before it.
+    /// The newest unit, asked for once more to learn of those before it.
     probe: Option<Probe>,
     probe_at: Time,
     probe_due: bool,

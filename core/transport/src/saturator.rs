@@ -25,7 +25,7 @@ const AIM: Nanos = Nanos::from_millis(1500);
 /// Least window in packets (`saturatr`: `LOWER_WINDOW`, 20).
 pub const LEAST_WINDOW: u64 = 20;
 /// Without an acknowledgement one packet leaves in this time (`saturatr`: one each second), so that a link that lost everything is
-/// heard of again.
+/// found again.
 pub const PROBE: Nanos = Nanos::from_secs(1);
 /// The link's rate is taken over so long by the receiver's clock (our choice: a cellular scheduler's frame is 1 to 10 ms).
 const RATE_OVER: Nanos = Nanos::from_millis(500);
@@ -71,7 +71,7 @@ pub struct Saturator {
     rates: VecDeque<(Time, f64)>,
     /// Earliest departure that the rate allows.
     due: Time,
-    /// When something was last heard, and when the last packet left.
+    /// When something was last received, and when the last packet left.
     heard: Time,
     left: Time,
 }

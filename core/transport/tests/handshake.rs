@@ -1,4 +1,4 @@
-//! The exchange before any data: its RTT, its losses, and what controllers hear of it.
+//! The exchange before any data: its RTT, its losses, and what controllers are informed of.
 
 use crate::common::spy::Spy;
 use crate::common::{Fate, Loop, MSS, Path};
@@ -27,7 +27,7 @@ fn begins_with_a_handshake(what: &str, spy: &Spy, world: &mut Loop, lost: u64) {
     assert!(data.iter().all(|(at, packet)| !packet.syn && packet.bytes > 0 && *at >= answered), "{what}");
     assert_eq!(data[0].0, answered, "{what}");
     let notes = spy.notes();
-    assert_eq!(notes.sent.len(), 30, "{what}: the controller hears of data alone");
+    assert_eq!(notes.sent.len(), 30, "{what}: the controller is informed of data alone");
     let first = &notes.acks[0];
     assert_eq!((first.now, first.packets.len(), first.rtt), (answered, 0, None), "{what}");
     assert_eq!((first.srtt, first.min_rtt, first.phase), (RTT, RTT, Phase::Open), "{what}");

@@ -212,7 +212,7 @@ impl Engine {
             return Err(error);
         }
         match mode {
-            // The others hear that there is room.
+            // The others are informed that there is room.
             Mode::Inline => inner.advance(&mut inner.lock()),
             // Something may have come before.
             Mode::Framed => inner.read_now(),

@@ -34,7 +34,7 @@ pub(crate) struct Group {
 #[derive(Default)]
 struct Shortest {
     rtt: Option<(Nanos, Time)>,
-    /// Counts the changes, so that each is heard once.
+    /// Counts the changes, so that each is reported once.
     news: u64,
 }
 
@@ -68,7 +68,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Group {
-    /// A socket reports its newest RTT and gets the smallest of all, unless it has `heard` of that before. Without an
+    /// A socket reports its newest RTT and gets the smallest of all, unless it has `heard` that before. Without an
     /// RTT it gets nothing yet: a controller without a sample of its own would forget it.
     pub(crate) fn exchange(&self, now: Time, sample: Option<Nanos>, heard: &mut u64) -> Option<Nanos> {
         let sample = sample?;

@@ -35,7 +35,7 @@ const FULL: u64 = u64::MAX - 1;
 pub(crate) struct Inner {
     pub(crate) id: u64,
     pub(crate) held: Held,
-    /// The events of it that the engine's thread hears.
+    /// The events of it that the engine's thread receives.
     hears: Option<epoll::EventFlags>,
     /// Not ready for writing while the queue is full; where there is none, the socket itself says when to write.
     full: Option<OwnedFd>,
@@ -342,7 +342,7 @@ impl Inner {
             if state.closing.is_some() {
                 let fd = self.fd();
                 state.flow.let_go(&fd);
-                // Other processes may hold the socket; this one hears of it no more.
+                // Other processes may hold the socket; this one receives its events no more.
                 self.shared.hear_nothing(&fd);
                 self.forget(state);
                 return;

@@ -53,7 +53,7 @@ pub(crate) struct Link {
     pub(crate) below: Nanos,
     /// Where the RTTs of all connections are counted.
     rtts: Arc<Tally>,
-    /// What it shares with others to the same place, and the number of the news that it has heard.
+    /// What it shares with others to the same place, and the number of the newest change that it has seen.
     group: Option<Arc<Group>>,
     news_heard: u64,
     /// When the clock of its controller began, and when it was taken.

@@ -71,7 +71,7 @@ impl Queue {
         (self.limit - self.len).min(self.floor().saturating_sub(self.len).saturating_add(self.budget.left()))
     }
 
-    /// A queue that was full has emptied so far that its writer should hear of it: a quarter is free, of the whole or of what it
+    /// A queue that was full has emptied so far that its writer should be woken: a quarter is free, of the whole or of what it
     /// has whatever the others hold. So a socket that was refused for the others' sake waits only for its own bytes to leave.
     pub(crate) fn has_fallen(&self) -> bool {
         self.room() >= self.limit / 4 || self.len <= self.floor() / 4 * 3

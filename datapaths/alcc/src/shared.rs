@@ -75,7 +75,7 @@ pub(crate) struct Timers {
     pub(crate) due: BTreeSet<(Time, u64)>,
     /// Until then the thread sleeps; [`Time::ZERO`] while it is awake.
     pub(crate) asleep_until: Time,
-    /// The thread was called, and has not heard it yet.
+    /// The thread was called, and has not answered yet.
     called: bool,
 }
 
@@ -223,7 +223,7 @@ impl<S> Shared<S> {
         self.timers().called = true;
         self.turn.notify_one();
         if let Some(poller) = self.polls() {
-            // It fails when the counter is full of calls that were not heard yet.
+            // It fails when the counter is full of calls that were not answered yet.
             let _ = write(&poller.wake, &1_u64.to_ne_bytes());
         }
     }

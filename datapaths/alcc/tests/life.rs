@@ -47,7 +47,7 @@ fn readiness_to_write_means_room_in_the_queue() {
     let received = reader(peer);
     assert!(level(&mut ready, &LATE));
     assert!(socket.room() >= LARGE / 4, "a quarter is free: {}", socket.room());
-    assert_eq!(edge(&LATE), 1, "and an edge-triggered set hears of it");
+    assert_eq!(edge(&LATE), 1, "and an edge-triggered set receives it");
     drop(socket);
     received.join().unwrap();
 }

@@ -13,7 +13,7 @@ use crate::subject::Kind;
 
 pub use metrics::encode;
 
-/// What has not been heard of for so long is left out. Our choice: ten signs of life.
+/// What has sent no report for so long is left out. Our choice: ten signs of life.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Flows, queues, ends and paths that are kept. Our choice: what a table or a page can show, in some megabytes.
 const FLOWS_MAX: usize = 4096;
@@ -60,7 +60,7 @@ pub struct Flow {
     pub publisher: String,
     /// When that came.
     pub heard: Instant,
-    /// Since it was first heard of.
+    /// Since its first report.
     pub packets: Packets,
     /// When that was.
     pub since: Instant,
@@ -75,9 +75,9 @@ pub struct Queue {
     pub newest: HopReport,
     /// When that came.
     pub heard: Instant,
-    /// Packets dropped since it was first heard of.
+    /// Packets dropped since its first report.
     pub drops: u64,
-    /// Frames lost by the link since it was first heard of.
+    /// Frames lost by the link since its first report.
     pub link_losses: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Board {
     pub queues: BTreeMap<(u32, u16), Queue>,
     /// By role and name.
     pub ends: BTreeMap<(Role, String), End>,
-    /// Of all flows so far, by sink and path, and when it was last heard of.
+    /// Of all flows so far, by sink and path, and the time of its last report.
     totals: BTreeMap<(String, String), (Packets, Instant)>,
 }
 
@@ -202,7 +202,7 @@ impl Board {
         queue.heard = now;
     }
 
-    /// Leaves out what was not heard of lately.
+    /// Leaves out what sent no report lately.
     pub fn forget(&mut self, now: Instant) {
         self.flows.retain(|_, flow| recent(flow.heard, now));
         self.queues.retain(|_, queue| recent(queue.heard, now));

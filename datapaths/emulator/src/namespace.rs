@@ -26,7 +26,7 @@ const SETTINGS: [(&str, &str); 9] = [
     // A path inside a path goes through.
     ("net/ipv4/ip_forward", "1"),
     ("net/ipv6/conf/all/forwarding", "1"),
-    // Each way is the only one: no one needs to hear of a better one, or to doubt where a packet came from. The kernel joins
+    // Each way is the only one: no redirects to a better one are needed, nor doubts where a packet came from. The kernel joins
     // what holds for all interfaces and for each.
     ("net/ipv4/conf/all/send_redirects", "0"),
     ("net/ipv4/conf/default/send_redirects", "0"),

@@ -92,7 +92,7 @@ pub struct Agent {
     every: Duration,
     mapped: Option<Instant>,
     /// When reports came of flows that no source was known to have: one may have begun since the maps were looked at, and its flow has one
-    /// header alone until it hears of the report.
+    /// header alone until it receives the report.
     unheard: HashMap<Tuple, Time>,
     observe: Option<Observe>,
     figures: Figures,
@@ -148,7 +148,7 @@ impl Agent {
         })
     }
 
-    /// Hears the reports of all flows, and so the first of a new one too: for a bus that carries hardly any but ours. Otherwise it
+    /// Receives the reports of all flows, and so the first of a new one too: for a bus that carries hardly any but ours. Otherwise it
     /// subscribes to a flow when it next looks at them.
     #[must_use]
     pub fn hearing_all(mut self) -> Self {

@@ -283,7 +283,7 @@ fn a_source_that_has_just_begun_hears_of_the_only_report() {
     publish(&sink, report(flow.tuple, 1));
     let began = Instant::now();
     while heard(&kernel).is_none() {
-        assert!(began.elapsed() < PATIENCE, "the source does not hear of it");
+        assert!(began.elapsed() < PATIENCE, "the source does not receive it");
         std::thread::sleep(STEP);
     }
     drop(running);

@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 impl Receiver {
-    /// Proves the address, and hears how long the object is.
+    /// Proves the address, and learns how long the object is.
     fn greet(&mut self, name: Name, buffers: &mut [Vec<u8>], seen: &mut Seen) -> Result<(), Box<dyn Error>> {
         let mut message = Vec::new();
         let request = Request { nonce: 1, name, ranges: Ranges::one(0), token: None, hops: 0, padded: PADDED };

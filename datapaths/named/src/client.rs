@@ -30,7 +30,7 @@ pub use seen::target_beside;
 /// Makes the controller of a source.
 pub type MakeController = Box<dyn FnMut(SocketAddr) -> Box<dyn Controller> + Send>;
 
-/// Hears how far a fetch is.
+/// Is informed how far a fetch is.
 pub type OnProgress = Box<dyn FnMut(&Progress) + Send>;
 
 /// How a fetch goes about it.

@@ -31,7 +31,7 @@ const FLOW_WINDOW: u32 = 16 << 20;
 const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Most bytes read from the source at once.
 const CHUNK: usize = 64 << 10;
-/// How long an end waits for the other one to hear that it has closed.
+/// How long an end waits for the other one to learn that it has closed.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// The name in the certificate: which host it is says the address.
 const NAME: &str = "paceline";

@@ -173,7 +173,7 @@ pub(crate) fn leave() {
     INSIDE.set(false);
 }
 
-/// Starts a thread of our own. It hears no signals.
+/// Starts a thread of our own. It receives no signals.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
     let mask = block();
     // Without a thread the work is not done: no thread could wait for it.

@@ -134,7 +134,7 @@ fn ended_at(first: usize) -> Option<usize> {
     }
     // SAFETY: aligned, and unmapped below.
     let reached = unsafe { &*page.cast::<AtomicUsize>() };
-    // Without a signal for its parent, which may ignore its children, and hears of none that it did not make. It has the effect of a fork.
+    // Without a signal for its parent, which may ignore its children and knows only those that it made. It has the effect of a fork.
     let child = next::syscall(libc::SYS_clone, 0, 0, 0, 0, 0, 0);
     if child == 0 {
         for (number, Call(call, [a, b, c, d, e], _)) in CALLS.iter().enumerate().skip(first) {

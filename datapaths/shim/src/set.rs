@@ -77,7 +77,7 @@ struct Entry {
     /// The socket itself stands in the set, and what it is asked for there.
     plain: bool,
     asked: u32,
-    /// No other set held the socket before this one. Only one of several may be exclusive: all are to hear.
+    /// No other set held the socket before this one. Only one of several may be exclusive: all have to be woken.
     first: bool,
     /// The queue's eventfd stands in the set, under this descriptor.
     room: Option<c_int>,

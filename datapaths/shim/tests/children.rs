@@ -39,7 +39,7 @@ fn compiled(compiler: &str, options: &[&str], to: PathBuf) -> Option<PathBuf> {
     (output.status.success() && runs()).then_some(to)
 }
 
-/// What a peer hears that has the standard output and errors of a program that starts another.
+/// What a peer receives that has the standard output and errors of a program that starts another.
 fn heard(starter: &Path, way: &str, program: &Path, root: Option<&Path>) -> String {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let mut command = shimmed_as_we_are(starter, &[]);

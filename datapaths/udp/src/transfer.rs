@@ -433,14 +433,14 @@ pub(super) fn conclude(
     answer.ok_or(TransferError::Cut)
 }
 
-/// Says `close`, and again to a peer that did not hear it.
+/// Says `close`, and again to a peer that did not receive it.
 pub(super) fn answer(channel: &mut Channel, clock: Clock, close: &Close) -> Result<(), TransferError> {
     channel.push_close(close).map_err(Trouble::from)?;
     channel.flush();
     let mut until = clock.now() + LINGER;
     while clock.now() < until {
         let mut again = None;
-        // A peer that has gone has heard it.
+        // A peer that has gone has received it.
         if channel.wait(clock, until).map_err(Trouble::from)? && hear(channel, clock, &mut again).is_err() {
             return Ok(());
         }

@@ -189,7 +189,7 @@ fn a_peer_that_vanishes_is_given_up() {
     let given = give(near, clock, &plan, Content::Zeros(None), None, SECOND, &mut |_| {}).unwrap_err();
     assert!(matches!(given, TransferError::Trouble(Trouble::Silent { .. })), "{given:?}");
     assert!(given.to_string().contains("silent"));
-    // And the other one has heard nothing but that.
+    // And the other one has received nothing but that.
     let taken = take(far, clock, &plan, None, SECOND, &mut |_| {}).unwrap_err();
     assert!(matches!(taken, TransferError::PeerFailed | TransferError::Trouble(_)), "{taken:?}");
 }

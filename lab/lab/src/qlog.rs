@@ -7,7 +7,7 @@
 //!   `stream` frame of stream 0, a heartbeat is a `ping`. Lengths are of the payload.
 //! - An acknowledgement is a received packet with an `ack` frame of the packets that it newly delivered, or of the
 //!   largest one so far where it only carried marks. One without news is not there.
-//! - Losses come before the acknowledgement that showed them, as a controller hears of them.
+//! - Losses come before the acknowledgement that showed them, as a controller is informed of them.
 //! - `recovery` lasts until everything sent before it has been acknowledged; `slow_start` while the controller says
 //!   that it is starting; all else is `congestion_avoidance`.
 //! - What the hops of the path reported is an event of ours, `paceline:telemetry`: the draft has none.

@@ -84,7 +84,7 @@ impl Bars<'_> {
         Panel::plain(self.draw(WIDTH, label), "")
     }
 
-    /// The picture, said in a line for those who hear it.
+    /// The picture, in a line for screen readers.
     fn draw(&self, width: f64, label: &str) -> String {
         let rows = &self.rows;
         let left = rows.iter().map(|(c, _)| text_width(c.name(), LABEL)).fold(60.0, f64::max);

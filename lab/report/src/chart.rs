@@ -70,7 +70,7 @@ pub struct Row {
 /// The whole sheet.
 #[derive(Clone, Debug)]
 pub struct Sheet {
-    /// For those who hear it.
+    /// For screen readers.
     pub label: String,
     /// What stands below the horizontal axis, with its unit.
     pub x_title: &'static str,

@@ -61,7 +61,7 @@ def controller(
     again with the same parameters, as notebooks do: the newest class counts. Other parameters need another name.
 
     Every start-up of paceline can stand before it, ``NAME:start=hystart@udp``, unless it declares a parameter of such a name: while it is
-    in charge the class hears nothing; then ``window`` and ``ssthresh`` are what it has found, and ``on_start_end(now)`` is called.
+    in charge the class is informed of nothing; then ``window`` and ``ssthresh`` are what it has found, and ``on_start_end(now)`` is called.
 
     Raises ValueError where name, parameters or a method's name cannot be, and TypeError where a method is not one that can be called.
 

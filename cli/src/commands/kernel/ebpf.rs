@@ -117,7 +117,7 @@ fn start(spec: &Spec, reports: &ReportsArgs) -> anyhow::Result<Held> {
 }
 
 impl ReportsArgs {
-    /// Takes them in, where that is wanted; controllers of this process hear of them too.
+    /// Takes them in, where that is wanted; controllers of this process receive them too.
     fn take(&self, informant: Option<Informant>) -> anyhow::Result<Option<Running>> {
         if !self.telemetry {
             return Ok(None);
@@ -131,7 +131,7 @@ impl ReportsArgs {
         let bus = self.bus.open_quietly(Role::Agent)?;
         let local = matches!(bus.address(), Some(Address::Local(_)));
         let agent = paceline_int::Agent::new(bus, informant.map(inform))?;
-        // A bus of this machine carries hardly any reports but ours: the first of a flow is heard as well.
+        // A bus of this machine carries hardly any reports but ours: the first of a flow is received as well.
         Ok(Some(if local { agent.hearing_all() } else { agent }.spawn()?))
     }
 }

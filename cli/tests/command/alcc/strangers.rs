@@ -135,7 +135,7 @@ fn who_says_nothing_keeps_no_one_out() {
     let lab = Lab::new();
     let good = token(&lab, &["--new-key"]);
     let mut server = Server::new(&lab, &["--key", "key"]);
-    // More than there may be: those that have waited longest hear that there are too many, and leave.
+    // More than there may be: those that have waited longest are refused.
     let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
     for _ in 0..10 {
         done(&lab, &["send", "--bytes", "1000", &server.address, "--token", &good]);

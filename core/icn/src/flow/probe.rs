@@ -1,4 +1,4 @@
-//! Tail loss probes: a flow that hears nothing asks once more for the unit that it asked for last, whose answer says what became of those
+//! Tail loss probes: a flow that receives nothing asks once more for the unit that it asked for last, whose answer says what became of those
 //! before it.
 //!
 //! Source: RFC 8985 section 7. What differs:

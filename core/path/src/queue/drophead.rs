@@ -1,5 +1,5 @@
 //! First in, first out; where an arriving packet does not fit in, the oldest are dropped for it (Lakshman, Neidhardt
-//! and Ott, "The Drop from Front Strategy in TCP and in TCP over ATM", INFOCOM 1996: the sender hears of it sooner).
+//! and Ott, "The Drop from Front Strategy in TCP and in TCP over ATM", INFOCOM 1996: the sender learns of it sooner).
 
 use paceline_cc::Time;
 

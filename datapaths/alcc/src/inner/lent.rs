@@ -50,7 +50,7 @@ impl Inner {
         self.hear_by(self.held.name().as_deref(), held.as_deref());
     }
 
-    /// Events are heard by another descriptor than before. The kernel knows them by number.
+    /// Events are received by another descriptor than before. The kernel knows them by number.
     fn hear_by(&self, before: Option<&Given>, now: Option<&Given>) {
         let Some(events) = self.hears.filter(|_| !self.inline.load(Ordering::Acquire)) else { return };
         if let Some(before) = before {

@@ -142,8 +142,8 @@ fn hops(registry: &mut Registry, board: &Board) {
     for (name, help, family) in gauges {
         registry.register(name, help, family);
     }
-    registry.register("hop_drops", "Packets dropped by a hop's queue since it was first heard of", drops);
-    registry.register("hop_link_losses", "Frames lost by a hop's link since it was first heard of", losses);
+    registry.register("hop_drops", "Packets dropped by a hop's queue since its first report", drops);
+    registry.register("hop_link_losses", "Frames lost by a hop's link since its first report", losses);
 }
 
 fn ends(registry: &mut Registry, board: &Board, now: Instant) {

@@ -1,7 +1,7 @@
 //! When the emulator next looks at its ports and sends what is due: for each packet while there are few, for several at
 //! once while there are many, since a wake-up costs as much as carrying a few small packets.
 //!
-//! Ours: a path that holds every packet for a while need not hear at once that one has come, as packets are stamped on
+//! Ours: a path that holds every packet for a while need not be informed at once that one has come, as packets are stamped on
 //! arrival; so only moments at which something is due count, and these, too, are gathered once they come too often, as
 //! network cards moderate their interrupts.
 

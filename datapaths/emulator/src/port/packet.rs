@@ -121,7 +121,7 @@ impl PacketSocket {
             overflowed: 0,
             unusable: 0,
         };
-        // Before it was bound it heard every interface of the namespace.
+        // Before it was bound it received from every interface of the namespace.
         let mut before = Vec::new();
         while !port.read(Clock::new(), &mut before)? {}
         (port.overflowed, port.unusable) = (0, 0);

@@ -4,7 +4,7 @@
  * agent what happened, through a ring, and applies the window and the pacing rate that it finds in the flow's slot of a shared
  * array. The idea is that of CCP (Narayan et al., "Restructuring Endpoint Congestion Control", SIGCOMM 2018).
  *
- * - A flow without a slot, of which the agent has not heard yet, which it declines, or whose agent is silent is CUBIC, from the
+ * - A flow without a slot, of which the agent has no report yet, which it declines, or whose agent is silent is CUBIC, from the
  *   window it has. Because there is `cong_control`, the kernel then leaves the rate reduction to the module too.
  * - An answer is read at each event of the flow, and when it is about to send.
  * - What the maps hold is checked; they belong to root.
@@ -71,7 +71,7 @@ static __noinline void steer(struct sock *sk, struct flow *flow, struct answer *
 	private(sk)->flags |= STEERED;
 	private(sk)->flags &= ~GLIDING;
 	if (answer->episodes != episodes(flow) && (glides || state == TCP_CA_LOSS))
-		/* It has not heard of the loss yet: no more than what arrives. */
+		/* It is not informed of the loss yet: no more than what arrives. */
 		tp->snd_cwnd = larger(smaller(window, packets_in_flight(tp) + acked), 1);
 	else if (glides && reduces(state))
 		tp->snd_cwnd = larger(glided(sk, window, acked, good), 1);

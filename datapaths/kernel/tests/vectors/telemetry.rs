@@ -1,4 +1,4 @@
-//! CUBIC with records of its path. The simulated flow's controller is the one in Rust, which hears of a made-up bottleneck
+//! CUBIC with records of its path. The simulated flow's controller is the one in Rust, which is informed of a made-up bottleneck
 //! every 10 ms; so does the kernel's.
 
 use paceline_cc::registry::{Definition, register};
@@ -39,7 +39,7 @@ pub(super) fn line(now: Time) -> Option<String> {
     Some(format!("telemetry {micros} {verdict} {room} {LIMIT} {PACKETS_PER_SECOND} 1 {drain}"))
 }
 
-/// A controller that hears of the hop; its own clock is that of the reports.
+/// A controller that is informed of the hop; its own clock is that of the reports.
 struct Fed {
     inner: Box<dyn Controller>,
     next: Time,
@@ -115,7 +115,7 @@ impl Controller for Fed {
     }
 }
 
-/// A simulated flow of `controller` over the path of the hop, of which it hears.
+/// A simulated flow of `controller` over the path of the hop, of which it is informed.
 fn fed(controller: &str, loss: f64) -> Vec<Answered> {
     let name = format!("fed-{}-{}", controller.replace([':', '='], "-"), (loss * 1000.0) as u32);
     let spec: Spec = controller.parse().unwrap();

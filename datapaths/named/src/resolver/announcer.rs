@@ -46,7 +46,7 @@ pub struct Announcer {
 }
 
 impl Announcer {
-    /// Begins. `failed` hears of every failure: a line for people; it goes on none the less.
+    /// Begins. `failed` is informed of every failure: a line for people; it goes on none the less.
     ///
     /// # Errors
     /// No thread could be started.

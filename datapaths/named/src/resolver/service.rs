@@ -86,7 +86,7 @@ impl Service {
         self.socket.local_addr()
     }
 
-    /// Answers until `stop` is set; then the state is written a last time. When it cannot be written before that, `trouble` hears of it,
+    /// Answers until `stop` is set; then the state is written a last time. When it cannot be written before that, `trouble` is informed,
     /// and it is tried again.
     ///
     /// # Errors

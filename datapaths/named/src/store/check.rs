@@ -21,7 +21,7 @@ pub struct Checked {
 }
 
 impl Store {
-    /// Verifies every unit of what the store has of this name. `progress` hears how many units of how many are done.
+    /// Verifies every unit of what the store has of this name. `progress` is informed how many units of how many are done.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first bad unit, or when it cannot be read, or there is nothing.

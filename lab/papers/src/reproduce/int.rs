@@ -22,7 +22,7 @@ pub(super) const PAPER: Paper = Paper {
     title: "Bhat, Haxhibeqiri, Moerman and Hoebeke, \"Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF\"",
     about: &[
         "Every hop writes what it sees of its queue into the packets of a flow; the receiver's host says which losses were the \
-         radio's, and the sender hears of it over a bus. L1 (cubic-l1) keeps its window at a loss by the medium, L2 (cubic-l2) takes \
+         radio's, and the sender is informed over a bus. L1 (cubic-l1) keeps its window at a loss by the medium, L2 (cubic-l2) takes \
          95 % of it, and ours (cubic-l1g) grows where the hops have room. CUBIC carries the same header and does not listen.",
         "Throughput is of packets on the wire, telemetry included, so that 20 Mbit/s less what the radio loses is the ceiling for \
          everyone.",

@@ -154,7 +154,7 @@ impl RaceTap {
         self
     }
 
-    /// What senders heard, by flow, besides what sinks made of losses.
+    /// What senders were informed of, by flow, besides what sinks made of losses.
     pub(super) fn told(&mut self, told: &[TelemetryOutcome]) {
         for (flow, told) in told.iter().enumerate() {
             let Some(truth) = self.flows[flow].truth.take() else { continue };

@@ -241,7 +241,7 @@ impl Joining {
         let Some(address) = bus else { return Ok(Self::Within(Hub::default())) };
         let address = address.parse::<Address>().map_err(|error| format!("telemetry.bus: {address:?}: {error}"))?;
         let key = key()?;
-        // Races that run at the same time must not hear each other.
+        // Races that run at the same time must not receive each other's reports.
         static RACES: AtomicU64 = AtomicU64::new(0);
         let domain = format!("race-{}-{}", std::process::id(), RACES.fetch_add(1, Ordering::Relaxed));
         Ok(Self::At(address, Keys::default().with(NAME, key), domain))

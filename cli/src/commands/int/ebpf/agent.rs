@@ -24,7 +24,7 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
     let board = Arc::new(Mutex::new(Board::default()));
     let metrics = args.metrics.map(|address| metrics::answer(address, &board)).transpose()?;
     let mut agent = Agent::new(args.bus.open_quietly(Role::Agent)?, None)?;
-    // A bus of this machine carries hardly any reports but ours: the first of a flow is heard as well.
+    // A bus of this machine carries hardly any reports but ours: the first of a flow is received as well.
     if matches!(agent.bus().address(), Some(Address::Local(_))) {
         agent = agent.hearing_all();
     }

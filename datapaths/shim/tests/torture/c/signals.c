@@ -159,7 +159,7 @@ static void sig_jump_often(void) {
     int fd = accept(own, NULL, NULL);
     sigset_t only;
     sigemptyset(&only), sigaddset(&only, SIGUSR1);
-    // The thread that reads hears no signal.
+    // The thread that reads receives no signal.
     pthread_sigmask(SIG_BLOCK, &only, NULL);
     pthread_t reader;
     pthread_create(&reader, NULL, read_all, (void *)(intptr_t)peer);
