@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Of a longer word its beginning is shown. No path is longer (Linux `PATH_MAX`).
 const LONGEST_WORD: usize = 4096;
-/// So much of it (our choice: enough to know it again).
+/// This much of it (our choice: enough to know it again).
 const BEGINNING: usize = 40;
 
 /// Prints `paceline: text`, in one line whatever the text holds.

@@ -84,7 +84,7 @@ def client(draw, program, sizes, share, delay):
 
 
 def fixed(program, mode, seed, check):
-    """So many bytes each way, first down and then up, spread over clients that begin one shortly after the other."""
+    """This many bytes each way, first down and then up, spread over clients that begin one shortly after the other."""
     count = min(check.clients, program.clients)
     share = check.megabytes * 1_000_000 / count
     pieces = math.ceil(share / program.largest)

@@ -208,7 +208,7 @@ class Round:
                 raise Fault(f"the clients ended with {run.returncode}: {said[-500:]}")
 
     def stop_within(self, over):
-        """Asks the server to end so long after its first client came, which on a busy machine takes a while."""
+        """Asks the server to end this long after its first client came, which on a busy machine takes a while."""
         while not has_socket(PORT, CONNECTED):
             if over.wait(0.05):
                 return

@@ -43,7 +43,7 @@ class Sink:
         return 8192 if self.behaviour.get("pace") else BLOCK
 
     def passed(self, count):
-        """So many bytes more have gone either way."""
+        """This many bytes more have gone either way."""
         self.bytes += count
         if self.behaviour.get("pace"):
             time.sleep(count / self.behaviour["pace"])
@@ -131,7 +131,7 @@ class Stream:
         return line.rstrip(b"\r\n")
 
     def take(self, count, sink):
-        """Exactly so many bytes."""
+        """Exactly this many bytes."""
         while count:
             block = self.receive(min(count, sink.block()))
             if not block:

@@ -149,7 +149,7 @@ pub unsafe extern "C" fn alcc_setsockopt(
         if (len as usize) < size_of::<libc::linger>() {
             return Err(Failure::plain(libc::EINVAL));
         }
-        // SAFETY: the caller's promise: so many bytes are there.
+        // SAFETY: the caller's promise: this many bytes are there.
         let linger = unsafe { value.cast::<libc::linger>().read_unaligned() };
         // A negative time is for ever, as with the kernel.
         let seconds = u64::try_from(linger.l_linger).unwrap_or(i32::MAX as u64);
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn alcc_poll(fds: *mut pollfd, nfds: nfds_t, timeout: c_in
             return outcome::of(unsafe { libc::poll(fds, nfds, timeout) });
         }
         let count = usize::try_from(nfds).map_err(|_| Failure::plain(libc::EINVAL))?;
-        // SAFETY: the caller's promise: there are so many.
+        // SAFETY: the caller's promise: there are this many.
         poll::poll(unsafe { std::slice::from_raw_parts_mut(fds, count) }, timeout)
     })
 }

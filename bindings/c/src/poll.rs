@@ -33,7 +33,7 @@ pub(crate) fn poll(fds: &mut [pollfd], timeout: c_int) -> Outcome<c_int> {
     }
     loop {
         let count = libc::nfds_t::try_from(asked.len()).unwrap_or(libc::nfds_t::MAX);
-        // SAFETY: there are so many.
+        // SAFETY: there are this many.
         of(unsafe { libc::poll(asked.as_mut_ptr(), count, left(deadline)) })?;
         let (own, queues) = asked.split_at(fds.len());
         for ((entry, found), socket) in fds.iter_mut().zip(own).zip(&served) {

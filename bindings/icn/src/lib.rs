@@ -69,7 +69,7 @@ pub unsafe extern "C" fn paceline_icn_read(fd: c_int, buf: *mut c_void, len: usi
         if buf.is_null() {
             return Err(Failure::new(libc::EFAULT, "no place to read to"));
         }
-        // SAFETY: the caller's promise: so many bytes are there; read(2) writes to them alone.
+        // SAFETY: the caller's promise: this many bytes are there; read(2) writes to them alone.
         let got = unsafe { libc::read(fd, buf, len) };
         match got {
             -1 => Err(std::io::Error::last_os_error().into()),

@@ -17,7 +17,7 @@ use paceline_named::resolver::Whereabouts;
 use crate::Stat;
 use crate::outcome::Failure;
 
-/// Without an answer for so long there is no source: as the header says.
+/// Without an answer for this long there is no source: as the header says.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// By their descriptors.

@@ -43,7 +43,7 @@ struct Labels {
 }
 
 impl Records {
-    /// So many rows of each run, labelled.
+    /// This many rows of each run, labelled.
     fn labels(&self, rows: impl Fn(&Finished) -> usize) -> Labels {
         let mut labels = Labels { contestants: Vec::new(), runs: Vec::new() };
         for (index, finished) in self.finished.iter().enumerate() {

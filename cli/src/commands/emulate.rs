@@ -91,7 +91,7 @@ pub(crate) struct Args {
     /// Seed of everything random; 1 unless this or the scenario says otherwise.
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// A line on standard error every so many seconds: what came through each direction, and how long it waited.
+    /// A line on standard error at this interval in seconds: what came through each direction, and how long it waited.
     #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     interval: Option<f64>,
     /// Log of every packet in the pcapng format: the first 128 bytes of each.

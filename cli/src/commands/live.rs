@@ -113,7 +113,7 @@ impl Keys {
         Some(Self { before })
     }
 
-    /// The key that was pressed last; waits for one at most so long.
+    /// The key that was pressed last; waits for one at most this long.
     fn pressed(&self, wait: Duration) -> Option<u8> {
         let stdin = io::stdin();
         let mut ends = [PollFd::new(&stdin, PollFlags::IN)];

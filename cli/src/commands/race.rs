@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// The report, one page that opens offline, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// With --real: a line every so many seconds (throughput, queueing delay, losses), in a pipe as well.
+    /// With --real: a line at this interval in seconds (throughput, queueing delay, losses), in a pipe as well.
     #[arg(short, long, value_name = "S", value_parser = span, allow_negative_numbers = true, requires = "real")]
     interval: Option<f64>,
     /// Add to each record what the run cost: cpu_s, wall_s, peak_mb.

@@ -31,7 +31,7 @@ pub(super) struct Common {
     /// without.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Give up when the other end has been silent for so long.
+    /// Give up when the other end has been silent for this long.
     #[arg(long, value_name = "S", default_value = "10", value_parser = span, allow_negative_numbers = true)]
     timeout: f64,
     /// What happened, as JSON on standard output.
@@ -64,7 +64,7 @@ pub(super) struct Asking {
     /// The sender's controller (paceline controllers), such as copa:delta=0.1.
     #[arg(long, value_name = "CONTROLLER", default_value = "copa")]
     cc: String,
-    /// So many filler bytes (zeros) instead of a file.
+    /// This many filler bytes (zeros) instead of a file.
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) bytes: Option<u64>,
     /// Largest packet on the path, IP header included.
@@ -73,7 +73,7 @@ pub(super) struct Asking {
     /// Packets for one acknowledgement.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u8>, allow_negative_numbers = true)]
     ack_every: u8,
-    /// A line every so many seconds, in a pipe as well; without it one a second on a terminal, and in the JSON.
+    /// A line at this interval in seconds, in a pipe as well; without it one a second on a terminal, and in the JSON.
     #[arg(short, long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     interval: Option<f64>,
 }

@@ -103,7 +103,7 @@ fn held(lab: &Lab) -> u64 {
     map.get(4096..8192).map_or(0, |bits| bits.iter().map(|byte| u64::from(byte.count_ones())).sum())
 }
 
-/// Starts a fetch, and kills it when there are so many units.
+/// Starts a fetch, and kills it when there are this many units.
 fn killed(lab: &Lab, name: &str, from: &str, args: &[&str], enough: u64) {
     let mut fetch = Command::new(env!("CARGO_BIN_EXE_paceline"));
     fetch.args(["icn", "fetch", name, "--from", from, "--out", "copy"]).args(args);

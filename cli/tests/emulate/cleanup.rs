@@ -9,7 +9,7 @@ use paceline_emulator::namespace::Namespace;
 use crate::bench::{eventually, gone, mark, needs_root, paceline, with_mark};
 
 const CYCLES: u64 = 100;
-/// Every other cycle is killed so many milliseconds after its start, and one more each time.
+/// Every other cycle is killed this many milliseconds after its start, and one more each time.
 const EARLIEST: u64 = 1;
 
 #[test]

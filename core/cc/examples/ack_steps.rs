@@ -1,4 +1,4 @@
-//! `ack_steps CONTROLLER STEPS` takes a controller through so many packets, for counting instructions
+//! `ack_steps CONTROLLER STEPS` takes a controller through this many packets, for counting instructions
 //! (`scripts/bench-instructions`); without arguments it lists the controllers.
 
 use paceline_cc::Spec;

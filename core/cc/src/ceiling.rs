@@ -12,18 +12,18 @@ use crate::units::{Nanos, Time};
 
 /// Packets of a cycle at the least: two losses among them are the 5 % (mvfst: 2 over its tolerance) ...
 const PACKETS: u32 = 40;
-/// ... below a low ceiling those of so many round trips, but not fewer than these (our choice: at a sixteenth of a packet it rises
+/// ... below a low ceiling those of this many round trips, but not fewer than these (our choice: at a sixteenth of a packet it rises
 /// after a hundred round trips, not after six hundred), ...
 const ROUND_TRIPS: f64 = 20.0;
 const LEAST_PACKETS: f64 = 8.0;
-/// ... or so many losses among fewer (our choice: a tenth of them).
+/// ... or this many losses among fewer (our choice: a tenth of them).
 const LOSSES: u32 = 4;
 /// Packets of a cycle at the least while a flow starts (our choice: the initial window).
 const FIRST_PACKETS: u32 = 10;
 /// Cycles in a row without a clear answer, after which half of their packets is forgotten (our choice: what is 0.8 % beyond
 /// 5 % is then surely so where a cycle has a hundred packets).
 const MANY: u32 = 64;
-/// One packet in so many may be lost: 5 % (mvfst, `lossToleranceParam_`), and 2 % beside a queue (BBRv3,
+/// One packet in this many may be lost: 5 % (mvfst, `lossToleranceParam_`), and 2 % beside a queue (BBRv3,
 /// draft-ietf-ccwg-bbr-02, BBR.LossThresh).
 const TOLERATED: u64 = 20;
 const TOLERATED_IN_QUEUES: u64 = 50;
@@ -39,7 +39,7 @@ const MOST_LOST: f64 = 0.75;
 /// double (our choice: half of it).
 const RISES: f64 = 0.02;
 const DOUBLES: f64 = 0.01;
-/// The first step up is this part of the ceiling, and at least so many packets (our choice: less than the losses that are
+/// The first step up is this part of the ceiling, and at least this many packets (our choice: less than the losses that are
 /// tolerated, and the same for all flows where windows are small).
 const FIRST_STEP: f64 = 1.0 / 32.0;
 const LEAST_STEP: f64 = 1.0 / 16.0;

@@ -12,7 +12,7 @@
 //! | W_max and the curve | unchanged | W_max = w, a new curve | unchanged |
 //! | in slow start | leaves it | leaves it | stays in it |
 //! | timeout: threshold | w | 0.95 w | w |
-//! | timeout: window | one packet beside the flight | the same | 10 packets, if it had so many |
+//! | timeout: window | one packet beside the flight | the same | 10 packets, if it had this many |
 //!
 //! d = max(1, w/4) where the tightest hop has room for d + 4 packets for each of its flows, else nothing. The *cap* is
 //! 2 (delivery rate × smallest RTT + room for each flow), of L1G, which gets there by itself, 1.5 × delivery rate × smallest RTT + room for each
@@ -40,10 +40,10 @@ use crate::start_ups::start_up;
 use crate::units::{Nanos, Rate, Time};
 use crate::window::{Answer, INITIAL_WINDOW, Lapse, MINIMUM_WINDOW, Policy, Signal, Window, WindowController};
 
-/// G3: so many in a row are spared (our choice: with a loss in each round trip of 20 ms the next comes after 2.6 to 5 s, by when
+/// G3: this many in a row are spared (our choice: with a loss in each round trip of 20 ms the next comes after 2.6 to 5 s, by when
 /// CUBIC's curve has passed the maximum of 25 to 150 packets from which it was cut. With 32 it has not, and the window never grows).
 const SPARED_IN_A_ROW: u32 = 128;
-/// Losses are in a row that come within so many round trips (our choice: an episode takes one or two).
+/// Losses are in a row that come within this many round trips (our choice: an episode takes one or two).
 const IN_A_ROW: u64 = 4;
 /// L1G grows by this share of the window at a loss (our choice: a quarter in a round trip, half of slow start's half).
 const GROWTH: f64 = 0.25;
@@ -52,7 +52,7 @@ const GROWTH: f64 = 0.25;
 const GROWN: f64 = 1.5;
 /// Packets of room for each flow beyond what is taken (our choice, because the report is a round trip old).
 const MARGIN: f64 = 4.0;
-/// L1G grows while less of the queue than one in so many stands (our choice: two such steps, of which the second leaves before the first
+/// L1G grows while less of the queue than one in this many stands (our choice: two such steps, of which the second leaves before the first
 /// is seen, do not fill it).
 const GROWS_BELOW: u64 = 4;
 /// What a window above its cap keeps in a round trip (our choice, the paper's factor of L2).

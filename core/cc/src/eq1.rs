@@ -65,7 +65,7 @@ pub struct Eq1 {
 struct Full {
     /// The newest ends when everything below has been delivered.
     end: u64,
-    /// So many before it made the window give way.
+    /// This many before it made the window give way.
     gave_way: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The smallest or largest value of the last so many seconds, in bounded memory and without allocation.
+//! The smallest or largest value of the last this many seconds, in bounded memory and without allocation.
 //!
 //! A monotone queue (each entry beats all later ones) answers in constant amortised time but may hold a whole window of
 //! samples: 10 s at 100 000 acknowledgements/s are a million. Here a sample that does not beat the newest entry and

@@ -46,19 +46,19 @@ use rival::Rival;
 const MOST_HOPS: usize = 8;
 /// Bytes of a packet on the wire beside its payload: Ethernet, IPv6, TCP with time stamps, the smallest telemetry header.
 const OVERHEAD: f64 = 14.0 + 40.0 + 32.0 + 64.0;
-/// No more than so many times what arrives is sent (RFC 5681 section 3.1: slow start doubles in a round trip).
+/// No more than this many times what arrives is sent (RFC 5681 section 3.1: slow start doubles in a round trip).
 const RAMP: f64 = 2.0;
 /// Round trips in which the largest delivery rate counts, twice (BBR's filter is of ten).
 const DELIVERY_ROUNDS: u32 = 5;
-/// The window is so much larger than rate and RTT ask for, so that pacing decides (our choice: a quarter of an RTT is what loss
-/// detection waits, RFC 8985 section 6.2), and holds so many packets more.
+/// The window is this much larger than rate and RTT ask for, so that pacing decides (our choice: a quarter of an RTT is what loss
+/// detection waits, RFC 8985 section 6.2), and holds this many packets more.
 const HEADROOM: f64 = 1.25;
 const SPARE_PACKETS: f64 = 3.0;
 /// The same on a radio that a flow has for itself, without headroom (our choice: two are held back by their acknowledgement).
 const RADIO_SPARE: f64 = 5.0;
-/// A flow that leaves the pace to a radio may send so many times its rate (our choice: enough to follow bursts, and no burst of a whole window).
+/// A flow that leaves the pace to a radio may send this many times its rate (our choice: enough to follow bursts, and no burst of a whole window).
 const AT_ITS_PACE: f64 = 3.0;
-/// CUBIC's window counts where it is so many times the share (our choice: more than CUBIC's own sawtooth).
+/// CUBIC's window counts where it is this many times the share (our choice: more than CUBIC's own sawtooth).
 const RIVALS: f64 = 1.5;
 /// What losses that are not of the medium leave of the rate, together at least the second (our choice: less than CUBIC gives up, since the
 /// rate is a share and not what fills the queue).
@@ -66,15 +66,15 @@ const YIELD: f64 = 0.8;
 const YIELD_LEAST: f64 = 0.7;
 /// What comes back of it in a round trip (our choice: all of a loss within two).
 const YIELD_BACK: f64 = 0.1;
-/// So many losses of the medium in a row are spared (our choice: its rate is back within eight round trips).
+/// This many losses of the medium in a row are spared (our choice: its rate is back within eight round trips).
 const SPARED_IN_A_ROW: u32 = 32;
-/// More than so many times what arrives is more than the path takes, if so much of what arrives is lost besides (our choices: half of what
+/// More than this many times what arrives is more than the path takes, if this much of what arrives is lost besides (our choices: half of what
 /// [`RAMP`] adds, and half of what a link loses then; a radio that loses a fifth loses a quarter of what arrives) ...
 const OVERLOAD: f64 = 1.5;
 const OVERLOAD_LOST: f64 = 0.5;
-/// ... and if so many packets are (our choice: an initial window).
+/// ... and if this many packets are (our choice: an initial window).
 const OVERLOAD_LEAST: f64 = INITIAL_WINDOW;
-/// A smoothed RTT of more than so many of the newest is that of an outage (our choice: more than round trips of a radio differ that waits for
+/// A smoothed RTT of more than this many of the newest is that of an outage (our choice: more than round trips of a radio differ that waits for
 /// its turn; the mean would need ten round trips to forget it).
 const STALE: u64 = 16;
 /// A flow that sends this share of what it may is held back by nothing else (our choice: the other part is [`HEADROOM`]'s).

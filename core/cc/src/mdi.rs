@@ -74,7 +74,7 @@ const MOST_IN_FLIGHT: f64 = 2.0;
 const LITTLE_WINDOW: f64 = 2.0;
 /// How far the smallest delay then grows in an epoch, in ms (the release of Verus).
 const D_MIN_GROWTH: f64 = 10.0;
-/// Round trips up to so many times those of training are the same (our choice: the smallest RTT that a flow sees has
+/// Round trips up to this many times those of training are the same (our choice: the smallest RTT that a flow sees has
 /// transmissions and waiting in it).
 const SLACK: f64 = 1.25;
 /// Most epochs run by one late tick (our choice, as Verus: 20 ms is a bad timer, more is a stall whose steps are stale).

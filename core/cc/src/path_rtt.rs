@@ -11,7 +11,7 @@ use crate::controller::{Ack, Hop, Telemetry};
 use crate::path_report::HOP_PACKET_BYTES;
 use crate::units::{Nanos, Time};
 
-/// For so long round trips must have been longer (BBR's window of the smallest RTT; draft-cardwell-iccrg-bbr-congestion-control-00 section 4.3.5).
+/// For this long round trips must have been longer (BBR's window of the smallest RTT; draft-cardwell-iccrg-bbr-congestion-control-00 section 4.3.5).
 const LONGER_FOR: Nanos = Nanos::from_secs(10);
 /// One that has not been seen for this time was of a moment: a packet whose answer took the other route (our choice: some round trips).
 const SEEN_FOR: Nanos = Nanos::from_secs(1);
@@ -21,9 +21,9 @@ const EMPTY: u32 = 4;
 /// makes where it is a queue; a timer's step).
 const EQUAL_SHARE: u64 = 32;
 const EQUAL: Nanos = Nanos::from_millis(1);
-/// Flights of which the larger is so many thirds of the smaller ... (our choice: CUBIC's reduction is by more).
+/// Flights of which the larger is this many thirds of the smaller ... (our choice: CUBIC's reduction is by more).
 const FLIGHTS: (u64, u64) = (4, 3);
-/// ... and larger by so many packets differ (our choice: acknowledgements that come together hide fewer).
+/// ... and larger by this many packets differ (our choice: acknowledgements that come together hide fewer).
 const APART: u64 = 4;
 
 /// The smallest RTT of a path.
@@ -126,7 +126,7 @@ mod tests {
             Self { path: PathRtt::default(), now: Time::from_millis(1_000), least: Nanos::MAX, anew: 0 }
         }
 
-        /// For so long the RTT is `rtt(flight)` in ms of flights in packets that go up and down between two.
+        /// For this long the RTT is `rtt(flight)` in ms of flights in packets that go up and down between two.
         fn run(&mut self, ms: u64, flights: (u64, u64), waiting: u64, rtt: impl Fn(u64) -> u64) {
             for step in 0..ms / 10 {
                 self.now += Nanos::from_millis(10);

@@ -10,7 +10,7 @@
 //! - The heartbeat is an empty packet.
 //! - With nothing in flight one packet may always leave, so that no path is given up for dead.
 //!
-//! A tick in which the sender stopped before the link did says "the link could do at least so many" (`idle=bound`; our choice). As
+//! A tick in which the sender stopped before the link did says "the link could do at least this many" (`idle=bound`; our choice). As
 //! published, and in the release, it counts as all that the link could do (`idle=exact`), and that can starve for long: one packet a
 //! tick makes it believe in 68 packets/s, for which it sends one packet a tick. How often is chance, and hangs on how packets and ticks
 //! meet: on links of its own model `exact` uses 50 to 94 % where `bound` uses 98 (medians of ten runs; 80 to 96 where both hosts keep

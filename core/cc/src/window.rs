@@ -150,7 +150,7 @@ pub trait Policy: Send {
     /// Every acknowledgement, before anything else (DCTCP's marked fraction).
     fn observe(&mut self, _ack: &Ack<'_>, _window: &Window) {}
 
-    /// The window stood still for so long since the last acknowledgement, because [`StartUp::holds`] it.
+    /// The window stood still for this long since the last acknowledgement, because [`StartUp::holds`] it.
     fn hold(&mut self, _span: Nanos) {}
 
     /// The window gives way and keeps this share of itself, because [`StartUp::holds`] it: what it is now, in packets.

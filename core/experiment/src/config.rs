@@ -227,7 +227,7 @@ pub enum Timing {
 pub enum Workload {
     /// Without end.
     Bulk,
-    /// So many bytes, then the flow is done.
+    /// This many bytes, then the flow is done.
     Bytes(Bytes),
     /// Flows of this family arrive as a Poisson process with Pareto-distributed sizes.
     Poisson(Poisson),

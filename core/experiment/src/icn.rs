@@ -212,7 +212,7 @@ impl Router {
         self.length = self.length.saturating_add(bytes);
     }
 
-    /// Of an object with so many bytes.
+    /// Of an object with this many bytes.
     pub fn of(length: u64) -> Self {
         Self { length }
     }

@@ -63,7 +63,7 @@ impl Live {
         self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A packet arrived that had waited for so long.
+    /// A packet arrived that had waited for this long.
     pub fn arrived(&self, bytes: u64, queue: Nanos) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.packets.fetch_add(1, Ordering::Relaxed);

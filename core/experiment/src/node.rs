@@ -17,7 +17,7 @@ impl Node {
         Self { number, meter: Meter::new(number, None, Some(egress)) }
     }
 
-    /// A packet comes to the queue, of the flow with the number that packets on this path have, and of so many octets.
+    /// A packet comes to the queue, of the flow with the number that packets on this path have, and of this many octets.
     pub fn arrived(&mut self, now: Time, flow: u32, octets: u32) {
         self.meter.arrived(now, u64::from(flow), octets);
     }

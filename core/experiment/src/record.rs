@@ -13,7 +13,7 @@ use crate::topology::Graph;
 
 /// Digits of quantiles over all flows.
 const FINE: u8 = 3;
-/// With so many flows or fewer each has as fine quantiles, else to two digits: memory stays below 200 MB for 500.
+/// With this many flows or fewer each has as fine quantiles, else to two digits: memory stays below 200 MB for 500.
 const FINE_FLOWS: usize = 32;
 /// Flows beyond this many leave no series (our choice: no one reads more curves in one figure).
 const SERIES_FLOWS: usize = 16;
@@ -122,7 +122,7 @@ impl Recorder {
         }
     }
 
-    /// All of a flow's bytes were delivered, so long after it began.
+    /// All of a flow's bytes were delivered, this long after it began.
     pub fn completed(&mut self, flow: usize, bytes: u64, took: Nanos) {
         self.flows[flow].completed(bytes, took);
     }

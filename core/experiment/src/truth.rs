@@ -8,7 +8,7 @@ use paceline_telemetry::sink::Judged;
 
 use crate::telemetry::TelemetryOutcome;
 
-/// A loss that the sink has not named when so many packets have left after it, it will not name (our choice: several windows).
+/// A loss that the sink has not named when this many packets have left after it, it will not name (our choice: several windows).
 const FORGOTTEN_AFTER: u32 = 1 << 16;
 
 /// The losses of a flow whose packets are numbered, until its sink has named them.

@@ -52,7 +52,7 @@ impl Iterator for Arrivals {
 /// What an application does in its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It writes so many bytes; [`u64::MAX`]: it begins to write without end.
+    /// It writes this many bytes; [`u64::MAX`]: it begins to write without end.
     Write(u64),
     /// It takes back what has not been sent.
     Cut,

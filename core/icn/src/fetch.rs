@@ -241,7 +241,7 @@ impl Fetch {
         self.map.have(units);
     }
 
-    /// The application has consumed so many of the bytes that it was handed: there is room for others.
+    /// The application has consumed this many of the bytes that it was handed: there is room for others.
     pub fn consumed(&mut self, bytes: u64) {
         self.unconsumed = self.unconsumed.saturating_sub(bytes);
     }
@@ -251,7 +251,7 @@ impl Fetch {
         self.until = unit;
     }
 
-    /// From now on requests say that they went through so many routers.
+    /// From now on requests say that they went through this many routers.
     pub fn set_hops(&mut self, hops: u8) {
         self.config.hops = hops;
     }

@@ -36,7 +36,7 @@ use probe::Probe;
 use recover::{Tolerance, Undo};
 use size::MeanRtt;
 
-/// A unit counts so many bytes.
+/// A unit counts this many bytes.
 const BYTES: u64 = UNIT as u64;
 
 /// How many units a request asks for.
@@ -47,7 +47,7 @@ pub enum Aggregation {
     Paper,
     /// One.
     One,
-    /// So many, 1 to [`MAX_UNITS`].
+    /// This many, 1 to [`MAX_UNITS`].
     Fixed(u32),
 }
 
@@ -57,7 +57,7 @@ pub enum Aggregation {
 pub enum Ceiling {
     /// Its window, and while [`channel_is_contended`] the larger of that and 2 bandwidth-delay products with three of the largest requests:
     /// without an end a queue at an access point would fill to its own, and a stalled path would be asked blindly for a retransmission
-    /// timeout; on other paths so much more than the window would only fill queues.
+    /// timeout; on other paths this much more than the window would only fill queues.
     #[default]
     Bounded,
     /// Its window.
@@ -195,7 +195,7 @@ impl Flow {
         }
     }
 
-    /// No request asks for more than so many units from now on.
+    /// No request asks for more than this many units from now on.
     pub fn set_largest_request(&mut self, units: u32) {
         self.largest_request = units.clamp(1, MAX_UNITS);
     }

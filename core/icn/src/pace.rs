@@ -32,7 +32,7 @@ impl Pace {
         Time::from_nanos(self.full_at.load(Ordering::Relaxed)) - self.rate.time_for(slack)
     }
 
-    /// Takes so many bytes; false where that is too early, or where another queue was faster.
+    /// Takes this many bytes; false where that is too early, or where another queue was faster.
     pub fn take(&self, now: Time, bytes: u64, slack: u64) -> bool {
         let slack = self.rate.time_for(slack).as_nanos();
         let needed = self.rate.time_for(bytes).as_nanos();

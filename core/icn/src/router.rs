@@ -39,7 +39,7 @@ pub const AMPLIFICATION: usize = 3;
 /// What a miss costs its source, in hits (our choice: an upstream fetch reads, checks, stores and sends).
 const MISS_COST: u64 = 4;
 
-/// Retry after so long, where it is not known when there will be room (our choice: a few round trips of a wireless LAN).
+/// Retry after this long, where it is not known when there will be room (our choice: a few round trips of a wireless LAN).
 const RETRY: Nanos = Nanos::from_millis(20);
 
 /// Misses that have not been taken by the caller (our choice: it takes them after each datagram).

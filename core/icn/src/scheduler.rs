@@ -27,7 +27,7 @@ pub const QUANTUM: u32 = 45;
 /// And at least (our choice: more calls of the kernel for a unit would cost more than they spare in waiting).
 const LEAST: u32 = 8;
 
-/// A round is to take so long at most, so that with many sources turns are shorter (our choice: half of the round trip within a
+/// A round is to take this long at most, so that with many sources turns are shorter (our choice: half of the round trip within a
 /// country).
 const ROUND: Nanos = Nanos::from_millis(10);
 
@@ -135,7 +135,7 @@ impl Scheduler {
             + (self.free_slots.capacity() + self.free_queues.capacity() + self.heads.len() + self.turns.capacity()) * 4
     }
 
-    /// Whether a request for so many units would be taken. The first of a source is, where there is a place; after that a source has no
+    /// Whether a request for this many units would be taken. The first of a source is, where there is a place; after that a source has no
     /// more places than remain free, and no more units.
     pub fn has_room(&self, source: Source, units: u32) -> bool {
         let places = self.slots.capacity() - self.slots.len() + self.free_slots.len();

@@ -36,7 +36,7 @@ impl<K: Ord> Shares<K> {
         self.by.get(who).copied().unwrap_or(0)
     }
 
-    /// Whether so many places more would be given to `who`: with those that it has they are no more than are free.
+    /// Whether this many places more would be given to `who`: with those that it has they are no more than are free.
     pub fn has_room(&self, who: &K, places: usize) -> bool {
         let free = self.most.saturating_sub(self.taken);
         match self.of(who) {

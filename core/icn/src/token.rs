@@ -10,16 +10,16 @@ use ring::hmac;
 
 use crate::wire::{TOKEN_BYTES, Token};
 
-/// A token is good for so many seconds (RFC 9018 section 4.3).
+/// A token is good for this many seconds (RFC 9018 section 4.3).
 pub const OLDEST: u64 = 3600;
 
 /// A token may be from so far in the future, in seconds, where routers with one secret have clocks that differ (RFC 9018 section 4.3).
 pub const AHEAD: u64 = 300;
 
-/// A token older than so many seconds is answered with a new one (RFC 9018 section 4.3).
+/// A token older than this many seconds is answered with a new one (RFC 9018 section 4.3).
 pub const RENEW: u64 = 1800;
 
-/// A key is used for so many seconds (section 10 of our specification; no shorter than [`OLDEST`], since two keys are kept).
+/// A key is used for this many seconds (section 10 of our specification; no shorter than [`OLDEST`], since two keys are kept).
 const PERIOD: u64 = 3600;
 
 /// Version of the form: version, key, seconds, MAC.

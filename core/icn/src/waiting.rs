@@ -47,7 +47,7 @@ impl Waiting {
         self.order.capacity() * size_of::<(Time, Key)>()
     }
 
-    /// Whether so many units more of `who` may wait.
+    /// Whether this many units more of `who` may wait.
     pub(crate) fn has_room(&mut self, now: Time, who: Source, units: usize) -> bool {
         while let Some((arrived, key)) = self.order.front() {
             if self.units.get(key) == Some(arrived) {

@@ -120,7 +120,7 @@ pub struct Nack {
     pub units: Units,
     /// Why.
     pub reason: Reason,
-    /// Ask again after so long; zero: do not.
+    /// Ask again after this long; zero: do not.
     pub retry_after: Nanos,
 }
 

@@ -42,10 +42,10 @@ pub struct Direction {
     /// File of the opportunities under a light load, where [`Direction::trace`] has those under saturation ([`crate::light`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub light_trace: Option<String>,
-    /// As soon as so many bytes wait the load is not light any more; [`crate::light::LIGHT_BELOW`] without it.
+    /// As soon as this many bytes wait the load is not light any more; [`crate::light::LIGHT_BELOW`] without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub light_below: Option<Bytes>,
-    /// When nothing has waited for so long, the load is light again; as soon as nothing waits without it.
+    /// When nothing has waited for this long, the load is light again; as soon as nothing waits without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub light_after: Option<Nanos>,
     /// A Wi-Fi link, whose other direction is one too.

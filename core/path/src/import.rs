@@ -178,7 +178,7 @@ pub fn from_log(name: &str, input: impl BufRead) -> Result<Trace, TableError> {
 /// What a column of a table holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// A rate from this line's time on; a number times so many bit/s.
+    /// A rate from this line's time on; a number times this many bit/s.
     Rate(f64),
     /// Bytes that were carried since the line before.
     Bytes,

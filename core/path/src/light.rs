@@ -23,9 +23,9 @@ pub const LIGHT_BELOW: u64 = 10 * OPPORTUNITY as u64;
 pub struct Light {
     /// Its opportunities. A lap as long as the full trace's keeps both in step.
     pub trace: Arc<Trace>,
-    /// As soon as so many bytes wait, the packet in service included, the link serves by the full trace.
+    /// As soon as this many bytes wait, the packet in service included, the link serves by the full trace.
     pub below: u64,
-    /// When nothing has waited for so long, the load is light again.
+    /// When nothing has waited for this long, the load is light again.
     pub after: Nanos,
 }
 

@@ -17,7 +17,7 @@ fn path(rate: &str, queue: &str) -> Path<u64> {
 /// Seconds in the queue of the packets of each flow, after a warm-up.
 type Waits = [Vec<f64>; 2];
 
-/// Unresponsive flows: every packet of flow `n` has its codepoint and comes so many nanoseconds after the one before.
+/// Unresponsive flows: every packet of flow `n` has its codepoint and comes this many nanoseconds after the one before.
 fn flood(path: &mut Path<u64>, flows: [(Codepoint, u64); 2], seconds: u64) -> (Waits, LinkStats) {
     let mut next = [0, 777];
     let mut waits = Waits::default();

@@ -5,7 +5,7 @@
 //!
 //! 1. *Counters.* A hop writes its count of dropped packets before the packet is queued, so the difference of two records is
 //!    what was dropped between them. None dropped: this queue dropped nothing of the gap. Where the hop counts the flow's own
-//!    drops ([`NodeRecord::flow_dropped`]), some dropped are so many of the gap. Where it counts all flows', they are the flow's
+//!    drops ([`NodeRecord::flow_dropped`]), some dropped are as many of the gap. Where it counts all flows', they are the flow's
 //!    if it is alone, else whichever of the two reasons is likelier ([`Span::allocate`]).
 //! 2. *Room.* Without counters a queue can have dropped something only if it can have become full in between: the packets that
 //!    came to it after the one before the gap must be enough to take the room that this one saw, and the one behind the gap must
@@ -40,7 +40,7 @@ pub enum Drops {
     Uncounted,
     /// It does, and no packet behind the gap has carried it yet.
     Awaited,
-    /// So many of the gap's packets.
+    /// This many of the gap's packets.
     Counted(u32),
 }
 

@@ -13,7 +13,7 @@ pub const FLOW_SPAN: Nanos = Nanos::from_secs(1);
 /// Packets of fewer octets make no flow: they acknowledge, or ask (our choice: IPv6, TCP with all its options, a trace of three records and
 /// the edge's option are 240 octets).
 pub const SMALLEST: u32 = 256;
-/// A flow counts from so many packets in a second on: an initial window (RFC 6928), ...
+/// A flow counts from this many packets in a second on: an initial window (RFC 6928), ...
 const ENOUGH: u64 = 10;
 /// ... or what the flow of a packet brought in the second before, in the mean of its packets, divided by this (our choice: flows that share a
 /// slow link are far from equal in a second).
@@ -21,7 +21,7 @@ const PART: u64 = 4;
 /// Most flows kept apart: more than the wire can say.
 const MAX_FLOWS: usize = 1024;
 
-/// Packets in a second from which on a flow counts, after a second with so many packets, whose flows brought these squares of packets
+/// Packets in a second from which on a flow counts, after a second with this many packets, whose flows brought these squares of packets
 /// together. Squares, since what is equal among many flows of a packet each is nothing beside one that fills the link. What sends less leaves
 /// its part of the link to others, and none that fills a window in each 200 ms sends less.
 pub fn enough(packets: u64, squares: u64) -> u32 {
@@ -104,7 +104,7 @@ impl Meter {
         Self { node, ingress, egress, pps: 0.0, last: Time::ZERO, flows: BTreeMap::new(), second }
     }
 
-    /// A packet of `flow` (a hash of what names it) comes to the queue, of so many octets from its IP header on.
+    /// A packet of `flow` (a hash of what names it) comes to the queue, of this many octets from its IP header on.
     pub fn arrived(&mut self, now: Time, flow: u64, octets: u32) {
         self.pps = self.arrival_pps(now) + 1.0 / RATE_SPAN.as_secs_f64();
         self.last = self.last.max(now);

@@ -92,7 +92,7 @@ struct Flow {
     /// A reduction is due for packets from this number on.
     recovered: u32,
     round: u64,
-    /// Acknowledgements come in groups of so many.
+    /// Acknowledgements come in groups of this many.
     group: u32,
     held: u32,
 }

@@ -454,7 +454,7 @@ impl Driver {
         }
     }
 
-    /// The flow is asked once in `interval`: where it is paced by a rate it may catch up by so much, and by
+    /// The flow is asked once in `interval`: where it is paced by a rate it may catch up by this much, and by
     /// [`Config::burst`] at least.
     pub fn set_batch_interval(&mut self, interval: Nanos) {
         self.pacer.set_burst(interval.max(self.config.burst));

@@ -79,7 +79,7 @@ impl AddAssign<&Self> for SenderStats {
 /// Sans-IO. The driver asks it for packets until it has none after every other call and whenever
 /// [`Steering::next_timeout`] has come.
 pub trait Steering: Send {
-    /// The application hands over `bytes` more bytes, or wants so many more. [`u64::MAX`] means "never runs out". A controller
+    /// The application hands over `bytes` more bytes, or wants this many more. [`u64::MAX`] means "never runs out". A controller
     /// that holds the flow ([`paceline_cc::Pacing::Gap`] without end) is asked again.
     fn write(&mut self, bytes: u64);
 

@@ -18,7 +18,7 @@ use paceline_cc::{Nanos, Rate, Time};
 
 /// The window grows while packets are held for less (`saturatr`: `LOWER_RTT`, 0.75 s).
 pub const LOWER: Nanos = Nanos::from_millis(750);
-/// Without acknowledgements the sender goes on for so long: no packet is to be held for longer (`saturatr`: `UPPER_RTT`, 3 s).
+/// Without acknowledgements the sender goes on for this long: no packet is to be held for longer (`saturatr`: `UPPER_RTT`, 3 s).
 pub const UPPER: Nanos = Nanos::from_secs(3);
 /// What a packet is to be held for: the middle between both on a scale of ratios (our choice).
 const AIM: Nanos = Nanos::from_millis(1500);
@@ -27,13 +27,13 @@ pub const LEAST_WINDOW: u64 = 20;
 /// Without an acknowledgement one packet leaves in this time (`saturatr`: one each second), so that a link that lost everything is
 /// found again.
 pub const PROBE: Nanos = Nanos::from_secs(1);
-/// The link's rate is taken over so long by the receiver's clock (our choice: a cellular scheduler's frame is 1 to 10 ms).
+/// The link's rate is taken over this long by the receiver's clock (our choice: a cellular scheduler's frame is 1 to 10 ms).
 const RATE_OVER: Nanos = Nanos::from_millis(500);
 /// Most acknowledgements that are remembered for it, whatever a receiver says its clock is (our choice: one each millisecond, twice).
 const MOST_ARRIVALS: usize = 1024;
-/// And the highest of so long counts, because a link that has become faster must not run empty (our choice).
+/// And the highest of this long counts, because a link that has become faster must not run empty (our choice).
 const RATE_MEMORY: Nanos = Nanos::from_secs(5);
-/// Packets leave together for so long at most, where the rate bounds them (our choice: a link of 2 Mbit/s takes longer for two).
+/// Packets leave together for this long at most, where the rate bounds them (our choice: a link of 2 Mbit/s takes longer for two).
 const BURST: Nanos = Nanos::from_millis(10);
 
 /// What an acknowledgement says.
@@ -212,7 +212,7 @@ impl Opportunities {
         Self { size: u64::from(size.max(1)), lead, length, first: None, last: Time::ZERO, rest: 0, millis: Vec::new() }
     }
 
-    /// So many bytes have arrived; an arrival that is said to be before the last counts from that. Everything that the link carried counts, acknowledgements too.
+    /// This many bytes have arrived; an arrival that is said to be before the last counts from that. Everything that the link carried counts, acknowledgements too.
     pub fn on_arrival(&mut self, now: Time, bytes: u32) {
         let now = now.max(self.last);
         self.last = now;

@@ -66,7 +66,7 @@ pub(crate) struct Digest {
 pub(crate) enum Fired {
     /// No loss.
     Nothing,
-    /// So many packets lost, by the reordering timer.
+    /// This many packets lost, by the reordering timer.
     Losses(u32),
     /// A timeout.
     Timeout,

@@ -34,7 +34,7 @@ fn tcp_rules_when_it_is_the_smaller_and_the_record_says_so() {
     assert_eq!(stats.packets_sent, 5 * 101);
     assert!(stats.limited_below > 400, "{stats:?}");
     assert!((0.9..=1.0).contains(&stats.limited_share()), "{stats:?}");
-    // The time in TCP's own buffer is not a delay of the path, and TCP takes no more than so much that it cannot send.
+    // The time in TCP's own buffer is not a delay of the path, and TCP takes a bounded amount that it cannot send.
     assert_eq!(world.rtt, Some(Nanos::from_millis(20)));
     let waiting = world.sender.in_flight() - 5 * MSS;
     assert!((u64::from(NOT_SENT)..u64::from(NOT_SENT) + MSS).contains(&waiting), "{waiting}");

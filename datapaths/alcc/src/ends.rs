@@ -36,7 +36,7 @@ impl Closing {
 /// When a wait for the queue is over.
 #[derive(Clone, Copy, Debug)]
 enum Until {
-    /// The peer has taken nothing for so long, since then at the earliest.
+    /// The peer has taken nothing for this long, since then at the earliest.
     Silent(Time, Nanos),
     /// That time.
     At(Time),

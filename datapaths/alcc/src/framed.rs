@@ -23,7 +23,7 @@ const READ: usize = 16 * 1024;
 /// Bytes of the peer's that wait for the application; beyond, nothing is acknowledged nor read, which stops the peer (our
 /// choice).
 const INBOX: usize = 1 << 20;
-/// So many at most while our own data waits for acknowledgements, which come behind the peer's data. Without being
+/// This many at most while our own data waits for acknowledgements, which come behind the peer's data. Without being
 /// acknowledged a peer sends no more than its window (our choice: no path of today has a larger one; it bounds a peer that
 /// acknowledges nothing).
 const INBOX_UNACKNOWLEDGED: usize = 16 << 20;

@@ -56,7 +56,7 @@ pub(crate) struct Info {
     pub(crate) rate: Rate,
     /// The application limited that sample.
     pub(crate) app_limited: bool,
-    /// So long the receiver's window has held it back since the connection began.
+    /// This long the receiver's window has held it back since the connection began.
     pub(crate) held_by_receiver: Nanos,
 }
 
@@ -103,7 +103,7 @@ impl Info {
         }
     }
 
-    /// Of `outstanding` bytes that are not acknowledged, so many lie up to the newest that has arrived behind a loss, and so
+    /// Of `outstanding` bytes that are not acknowledged, this many lie up to the newest that has arrived behind a loss, and so
     /// many of them have arrived: the rest are the holes. As if all packets were of one size.
     pub(crate) fn ahead(&self, outstanding: u64) -> (u64, u64) {
         let sent = outstanding.saturating_sub(u64::from(self.unsent));

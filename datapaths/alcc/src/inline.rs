@@ -6,7 +6,7 @@
 //! of the kernel's. Above the open window there is a better way: it takes a number that can be no rate for [a window](Limit::Window),
 //! and needs no timer.
 //!
-//! What the controller learns comes from `TCP_INFO`, so many times a round trip while something is in flight or waits, and never
+//! What the controller learns comes from `TCP_INFO`, several times a round trip while something is in flight or waits, and never
 //! otherwise: bytes sent and acknowledged since the look before, and the RTT. The kernel's samples have the time in them for which packets
 //! that leave together wait for each other, and a controller would take it for a queue: it gets the RTT
 //! without that, and on fast links the smallest, as far as the kernel's mean deviation shows it.
@@ -249,7 +249,7 @@ impl Inline {
             let news = link.above.delivered(now, &delivered);
             link.note_rtt(now, news);
         }
-        // After the news: a controller that permits so much for each tick knows what was sent by the last one.
+        // After the news: a controller that permits an amount for each tick knows what was sent by the last one.
         link.above.tick(now);
         // What waits in the kernel is what the application has written and the controller has not permitted.
         link.above.cut();
@@ -258,7 +258,7 @@ impl Inline {
         if link.obeys && info.unsent > 0 && info.held_by_receiver == last.held_by_receiver {
             link.above.filled();
         }
-        // A controller with a clock permits so much until it rings again.
+        // A controller with a clock permits this much until it rings again.
         let rings = link.above.controller().next_tick().max(now + LOOK);
         let next = (now + look_gap(link)).min(rings);
         if self.is_taken(fd) {

@@ -24,7 +24,7 @@ pub struct Options {
     /// 10 000 000, which each client that stops reading would cost).
     pub queue: usize,
     /// Bytes that all queues together hold; [`FLOOR`] of each socket's are beside it. 256 000 000 (our choice: 256
-    /// clients that do not read, each with a full queue; the kernel's own buffers for so many take several times as much).
+    /// clients that do not read, each with a full queue; the kernel's own buffers for this many take several times as much).
     pub memory: usize,
     /// How long a peer may take nothing, after a close or at the end of the program, before what is queued is dropped. 60 s (our
     /// choice: as long as nginx's `send_timeout` and Apache's `TimeOut` wait for a client that takes nothing).

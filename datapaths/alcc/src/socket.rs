@@ -37,7 +37,7 @@ impl Socket {
         self.send_after(0, bufs, nonblocking)
     }
 
-    /// As [`Socket::send`], as the rest of a call of which so many bytes `went`: when any did, the connection's error is told again to the
+    /// As [`Socket::send`], as the rest of a call of which this many bytes `went`: when any did, the connection's error is told again to the
     /// next call, since this one says how many they were.
     ///
     /// # Errors

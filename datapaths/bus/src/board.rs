@@ -13,7 +13,7 @@ use crate::subject::Kind;
 
 pub use metrics::encode;
 
-/// What has sent no report for so long is left out. Our choice: ten signs of life.
+/// What has sent no report for this long is left out. Our choice: ten signs of life.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Flows, queues, ends and paths that are kept. Our choice: what a table or a page can show, in some megabytes.
 const FLOWS_MAX: usize = 4096;

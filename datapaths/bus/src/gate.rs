@@ -14,7 +14,7 @@ use crate::key::{Keys, Role, is_name};
 use crate::subject::{Kind, Subject};
 
 /// How old a message may be, and by how much the publisher's clock may be ahead, in microseconds, unless the options say otherwise.
-/// Our choice: well above what NTP leaves between machines; a report that was held back for so long was true a second ago.
+/// Our choice: well above what NTP leaves between machines; a report that was held back for this long was true a second ago.
 pub const MAX_AGE: u64 = 1_000_000;
 /// Subjects of which numbers are remembered. Our choice: 16384 flows and as many again that ended within [`MAX_AGE`].
 const SUBJECTS_MAX: usize = 32_768;

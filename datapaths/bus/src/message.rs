@@ -19,7 +19,7 @@ pub struct Control {
     pub ns: u16,
     /// Whether it inserts headers at all.
     pub on: bool,
-    /// It inserts one in every so many packets; 1: in each.
+    /// It inserts a header into one of this many packets; 1: into each.
     #[serde(default = "one")]
     pub every: u32,
 }
@@ -29,7 +29,7 @@ const fn one() -> u32 {
 }
 
 impl Control {
-    /// On, in every so many packets, or off.
+    /// On, in one of this many packets, or off.
     pub const fn new(on: bool, every: u32) -> Self {
         Self { v: VERSION, ns: NAMESPACE, on, every }
     }

@@ -340,7 +340,7 @@ mod tests {
             sleeper.learn(Nanos::from_micros(5));
         }
         assert_eq!(sleeper.lead, LEAD_MIN);
-        // One of five comes 40 us late, more than the tenth that may: about so much earlier it wakes up.
+        // One of five comes 40 us late, more than the tenth that may: about this much earlier it wakes up.
         for round in 0..2000 {
             sleeper.learn(Nanos::from_micros(if round % 5 == 0 { 40 } else { 5 }));
         }

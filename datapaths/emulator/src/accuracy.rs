@@ -144,9 +144,9 @@ impl Capacity {
 /// What to measure capacity with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// TCP flows without end, so many of them, of the system's default congestion control.
+    /// TCP flows without end, this many of them, of the system's default congestion control.
     Tcp(usize),
-    /// Datagrams whose IP packets have so many bytes, as fast as one thread sends.
+    /// Datagrams whose IP packets have this many bytes, as fast as one thread sends.
     Udp(usize),
 }
 

@@ -166,7 +166,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end, at most so long; `None` when it still runs then. The exit status is its own, or 128 and the
+    /// Waits for its end, at most this long; `None` when it still runs then. The exit status is its own, or 128 and the
     /// number of the signal that ended it, as in a shell.
     pub fn wait(&mut self, longest: Duration) -> Option<u8> {
         if self.status.is_none() {

@@ -110,7 +110,7 @@ pub fn flow_key(packet: &[u8]) -> Option<FlowKey> {
     Some(FlowKey { protocol, source, destination })
 }
 
-/// A number below 1024 for the flow of a packet, for queues that tell flows apart: FQ-CoDel has so many.
+/// A number below 1024 for the flow of a packet, for queues that tell flows apart: FQ-CoDel has this many.
 pub fn flow_number(packet: &[u8]) -> u32 {
     let mut hasher = DefaultHasher::new();
     flow_key(packet).hash(&mut hasher);

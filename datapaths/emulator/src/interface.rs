@@ -102,7 +102,7 @@ impl Interfaces {
         })
     }
 
-    /// Lets the kernel keep so many packets that an interface has not taken yet.
+    /// Lets the kernel keep this many packets that an interface has not taken yet.
     pub fn backlog(&self, name: &str, packets: u32) -> Result<(), NamespaceError> {
         self.run(|| format!("set the backlog of {name}"), async {
             let index = self.index(name).await?;

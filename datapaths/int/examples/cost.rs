@@ -1,5 +1,5 @@
 //! What telemetry costs: nanoseconds of each program per run, and throughput with and without it, through two pairs of virtual Ethernet
-//! devices (host, router, host), in turns. Then, behind a link of so many Gbit/s (5 unless given), what it carries with headers included.
+//! devices (host, router, host), in turns. Then, behind a link of this many Gbit/s (5 unless given), what it carries with headers included.
 //!
 //! `cargo run --release -p paceline-int --example cost -- [SECONDS [ROUNDS [GBITS]]]`, as root, on a machine that does nothing else.
 

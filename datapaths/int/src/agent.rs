@@ -36,7 +36,7 @@ const FLOWS_EVERY: Duration = Duration::from_millis(100);
 /// How often they are looked at for reports of a flow that is not known, where no source says whose it is. Our choice: half of the time
 /// between two reports.
 const UNKNOWN_EVERY: Duration = Duration::from_millis(5);
-/// So much longer than a look took is the time to the next one. Our choice: 2.5 % of a processor, however many flows there are.
+/// This much longer than a look took is the time to the next one. Our choice: 2.5 % of a processor, however many flows there are.
 const LOOK_SHARE: u32 = 40;
 /// How often the maps are. Our choice: half of what a source waits for the report of its first header. All maps of the machine are gone through.
 const MAPS_EVERY: Duration = Duration::from_millis(500);

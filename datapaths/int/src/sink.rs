@@ -196,7 +196,7 @@ impl Sink {
         self.table.node(report);
     }
 
-    /// Waits for reports, at most so long, and gives those that are due; none after that time. Call it again and again: while it is
+    /// Waits for reports, at most this long, and gives those that are due; none after that time. Call it again and again: while it is
     /// not called, packets' headers wait in a buffer that may become full.
     ///
     /// # Errors

@@ -107,7 +107,7 @@ impl Default for SourceOptions {
     }
 }
 
-/// Octets of a header of `profile` with room for so many hops: the long form of the edge option is in full ones (the format, 3.4).
+/// Octets of a header of `profile` with room for this many hops: the long form of the edge option is in full ones (the format, 3.4).
 pub(crate) const fn octets(profile: Profile, hops: u8) -> usize {
     let edge = if matches!(profile, Profile::Full) { 24 } else { 16 };
     (16 + 4 * profile.words() * hops as usize + edge).next_multiple_of(8)

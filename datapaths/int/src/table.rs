@@ -1,4 +1,4 @@
-//! The flows of a sink: each has a [`paceline_telemetry::Sink`], and there are only so many.
+//! The flows of a sink: each has a [`paceline_telemetry::Sink`], and there are only this many.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -43,7 +43,7 @@ impl Table {
         Self { flows, due, nodes, most: most.max(1), synced, swept: Time::ZERO, forgotten: 0, judged: Vec::new() }
     }
 
-    /// A header of a flow came with so many packets.
+    /// A header of a flow came with this many packets.
     pub(crate) fn arrive(&mut self, now: Time, tuple: Tuple, header: &Header, packets: u16) {
         let Some(edge) = &header.edge else { return };
         if self.flows.len() >= self.most && !self.flows.contains_key(&tuple) {

@@ -99,7 +99,7 @@ fn a_router_reads_what_it_forwards_if_it_is_told_to_and_a_hop_limit_keeps_out_th
     }
 }
 
-/// A router's word that the packet of this segment and so many octets of data was too big (RFC 4443 section 3.2).
+/// A router's word that the packet of this segment and this many octets of data was too big (RFC 4443 section 3.2).
 fn too_big(mtu: u32, segment: &[u8], data: u16) -> Vec<u8> {
     let mut quoted = vec![0x60, 0, 0, 0];
     quoted.extend_from_slice(&(segment.len() as u16 + data).to_be_bytes());

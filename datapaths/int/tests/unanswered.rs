@@ -41,7 +41,7 @@ fn dropped(chain: &Chain) -> u64 {
     count.unwrap_or_else(|| panic!("{shown}"))
 }
 
-/// So many requests of 100 octets over one connection, each answered before the next.
+/// This many requests of 100 octets over one connection, each answered before the next.
 fn requests(chain: &Chain, port: u16, count: usize) {
     let listener = chain.b.enter(|| TcpListener::bind((B, port))).unwrap().unwrap();
     let mut client = chain.a.enter(|| TcpStream::connect((B, port))).unwrap().unwrap();

@@ -178,7 +178,7 @@ mod measure {
         Err(format!("ip {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr)).into())
     }
 
-    /// Writes for so long, then resets the connection.
+    /// Writes for this long, then resets the connection.
     fn write(mut stream: &TcpStream, span: Duration) {
         let (start, chunk) = (Instant::now(), vec![0; 1 << 16]);
         let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));

@@ -46,7 +46,7 @@ use news::{Item, News};
 pub use figures::Figures;
 pub use report::NewFlow;
 
-/// One of so many slots is left to others by the flows of one user, root's aside. Our choice: a server that is alone has most, and no user
+/// One of this many slots is left to others by the flows of one user, root's aside. Our choice: a server that is alone has most, and no user
 /// can take all from the others.
 const LEFT: u32 = 4;
 /// The agent does not look at the ring more often: a look costs some 25 us where it is also a wake-up. Our choice: 2000 a second
@@ -54,7 +54,7 @@ const LEFT: u32 = 4;
 const REST: Nanos = Nanos::from_micros(500);
 /// It shows a sign of life at least that often: a fifth of the silence after which the module takes over (`AGENT_SILENCE`).
 const SIGN_OF_LIFE: Nanos = Nanos::from_millis(100);
-/// Timers of the thread may be late by so much. Our choice: Linux's default, 50 us, is a tenth of [`REST`].
+/// Timers of the thread may be late by this much. Our choice: Linux's default, 50 us, is a tenth of [`REST`].
 const SLACK_NS: u64 = 5_000;
 
 /// How much an agent can take.

@@ -23,7 +23,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 const FLOWS: usize = 100;
 const SECOND: Duration = Duration::from_secs(1);
-/// All flows send for so long.
+/// All flows send for this long.
 const SPAN: Duration = Duration::from_secs(10);
 /// From here on there is no agent any more.
 const LAST: Duration = Duration::from_secs(7);

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (router, name): (SocketAddr, Name) = (router.parse()?, name.parse()?);
     let (count, mbps, per_request): (u32, f64, u32) = (receivers.parse()?, mbps.parse()?, units.parse()?);
     let length = Duration::from_secs_f64(seconds.parse()?);
-    // So long between two requests of a receiver.
+    // This long between two requests of a receiver.
     let gap = Duration::from_secs_f64(f64::from(per_request) * UNIT as f64 * 8.0 * f64::from(count) / (mbps * 1e6));
     let mut receivers = Vec::new();
     let local: SocketAddr = if router.is_ipv4() { "0.0.0.0:0".parse()? } else { "[::]:0".parse()? };

@@ -39,7 +39,7 @@ pub struct Options {
     pub controller: MakeController,
     /// Bytes that may wait for the reader, or for units before them. 48 MB: the authors' code.
     pub receive_buffer: u64,
-    /// The fetch fails when no byte came for so long from its start on, or for twice as long later, so that it outlives an outage. 30 s: as
+    /// The fetch fails when no byte came for this long from its start on, or for twice as long later, so that it outlives an outage. 30 s: as
     /// its flows.
     pub patience: Duration,
     /// What the kernel puts together and takes apart.

@@ -34,10 +34,10 @@ pub const PORT: u16 = 8480;
 /// Connections at once (our choice: some browsers' worth).
 const CONNECTIONS: usize = 512;
 
-/// A client has so long to send its request (our choice; it may keep a connection idle as long).
+/// A client has this long to send its request (our choice; it may keep a connection idle as long).
 const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 
-/// A connection that has waited so long for a request makes room for another (our choice: more than a round trip of any network).
+/// A connection that has waited this long for a request makes room for another (our choice: more than a round trip of any network).
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// So often it is looked which clients take or ask nothing any more (our choice).
@@ -52,7 +52,7 @@ pub struct GatewayConfig {
     pub whereabouts: Whereabouts,
     /// The controller of each fetch.
     pub controller: Spec,
-    /// A client is refused when nothing came for so long.
+    /// A client is refused when nothing came for this long.
     pub patience: Duration,
 }
 

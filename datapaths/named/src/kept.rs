@@ -1,4 +1,4 @@
-//! What is remembered of names: so many bytes of it, and what was not used for longest goes first.
+//! What is remembered of names: this many bytes of it, and what was not used for longest goes first.
 
 use std::collections::BTreeMap;
 

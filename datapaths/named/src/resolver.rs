@@ -24,7 +24,7 @@ pub use service::{Service, ServiceConfig, ServiceStats};
 /// Where a service listens when nothing is said (our choice: beside `paceline serve`, 4870).
 pub const PORT: u16 = 4872;
 
-/// Waits for an answer so long, then asks again, and doubles it (our choice: RFC 1123 section 6.1.3.3 has 5 s for name servers far
+/// Waits for an answer this long, then asks again, and doubles it (our choice: RFC 1123 section 6.1.3.3 has 5 s for name servers far
 /// away; ours are near).
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 

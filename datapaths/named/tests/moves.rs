@@ -23,7 +23,7 @@ use crate::place::options;
 /// Where the requester is after it moved.
 const MOVED: Ipv4Addr = Ipv4Addr::new(10, 213, 7, 9);
 
-/// A path of 10 ms that loses and reorders so much of what comes; where it cannot be had, says why the test is skipped.
+/// A path of 10 ms that loses and reorders this much of what comes; where it cannot be had, says why the test is skipped.
 fn world(test: &str, share: f64, mbps: f64) -> Option<World> {
     let ip = Command::new("ip").arg("-V").output().is_ok();
     if privilege() != Privilege::Root || !ip {
@@ -83,7 +83,7 @@ fn read(reader: &mut Reader, mut at: impl FnMut(u64)) -> (u64, ring::digest::Dig
     (got, hash.finish())
 }
 
-/// An object of so many bytes in a store, and its hash.
+/// An object of this many bytes in a store, and its hash.
 fn published(length: u64) -> (tempfile::TempDir, Store, Name, ring::digest::Digest) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::create(&folder.path().join("store")).expect("a store");

@@ -26,7 +26,7 @@ pub(crate) fn config(store: &Path) -> ServerConfig {
     }
 }
 
-/// A store with an object of so many stored units, and those.
+/// A store with an object of this many stored units, and those.
 pub(crate) fn published(units: u64) -> (Place, Name, Vec<u8>) {
     let place = Place::new();
     let (name, bytes) = published_in(&place, units);
@@ -72,7 +72,7 @@ impl Client {
         Self { socket, nonce: 77, token: None, units, heads, nacks, got_bytes: 0, sent_bytes: 0 }
     }
 
-    /// Asks, and takes what comes until it has so many messages, or 5 s have passed without any.
+    /// Asks, and takes what comes until it has this many messages, or 5 s have passed without any.
     pub(crate) fn ask(&mut self, of: Name, first: u64, count: u32, padded: usize, messages: usize) {
         let ranges = Ranges::new(Units { first, count }).expect("1 to 64");
         let mut bytes = Vec::new();

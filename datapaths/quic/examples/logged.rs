@@ -1,7 +1,7 @@
 //! A transfer by plain quinn with a controller of its own, which writes quinn's qlog: a foreign log for `paceline conform --qlog`.
 //!
 //! `logged receive ADDR CERTIFICATE SECONDS` writes its certificate to a file and takes what comes; `logged send ADDR CERTIFICATE SECONDS
-//! cubic|reno|bbr FILE` sends for so long and writes the qlog.
+//! cubic|reno|bbr FILE` sends for this long and writes the qlog.
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -28,7 +28,7 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// None yet; each may take so long in all.
+    /// None yet; each may take this long in all.
     pub const fn with_patience(patience: Duration) -> Self {
         Self { all: Vec::new(), patience }
     }

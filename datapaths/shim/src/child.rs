@@ -283,7 +283,7 @@ fn is_like_us(file: &File, header: &[u8]) -> bool {
     other == cfg!(target_env = "musl") && !parts.comes_first()
 }
 
-/// A number of so many bytes, 0 where there are fewer.
+/// A number of this many bytes, 0 where there are fewer.
 fn number(bytes: &[u8], at: usize, count: usize) -> u64 {
     let mut number = [0; 8];
     if let Some(bytes) = bytes.get(at..at + count) {

@@ -85,10 +85,10 @@ pub(crate) struct Conn {
     begun: AtomicU64,
 }
 
-/// Bytes that need no controller: TCP sends so many before it knows the path, whatever is above it (RFC 6928, of packets for
+/// Bytes that need no controller: TCP sends this many before it knows the path, whatever is above it (RFC 6928, of packets for
 /// Ethernet).
 const FIRST_WINDOW: usize = 14_600;
-/// A connection that is written to after so much time is one to watch (our choice: an answer that is all of a connection is written
+/// A connection that is written to after this much time is one to watch (our choice: an answer that is all of a connection is written
 /// sooner).
 const BRIEF: Duration = Duration::from_millis(50);
 

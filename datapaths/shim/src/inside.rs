@@ -185,7 +185,7 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
     restore(&mask);
 }
 
-/// So many threads of our own were started, which come to [`stay`].
+/// This many threads of our own were started, which come to [`stay`].
 pub(crate) fn started(count: usize) {
     STARTED.fetch_add(count, Ordering::Relaxed);
 }

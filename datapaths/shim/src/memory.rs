@@ -62,7 +62,7 @@ pub(crate) fn load<T: Copy>(process: libc::pid_t, from: *const T, count: usize) 
     let bytes = count.checked_mul(size_of::<T>()).filter(|bytes| *bytes <= isize::MAX as usize)?;
     let mut copy: Vec<T> = Vec::new();
     copy.try_reserve_exact(count).ok()?;
-    // SAFETY: there is room for so many bytes.
+    // SAFETY: there is room for this many bytes.
     let copied = unsafe { copy_in(process, from.cast(), copy.as_mut_ptr().cast(), bytes) };
     if copied {
         // SAFETY: they were just filled in.
@@ -74,7 +74,7 @@ pub(crate) fn load<T: Copy>(process: libc::pid_t, from: *const T, count: usize) 
 /// Copies what the application names; says whether all of it can be read.
 ///
 /// # Safety
-/// There is room for so many bytes.
+/// There is room for this many bytes.
 unsafe fn copy_in(process: libc::pid_t, from: *const u8, to: *mut u8, bytes: usize) -> bool {
     if bytes > 0 && !REFUSED.load(Ordering::Relaxed) {
         let room = iovec { iov_base: to.cast(), iov_len: bytes };

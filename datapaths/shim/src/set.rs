@@ -66,7 +66,7 @@ struct Entries {
     past: VecDeque<u64>,
 }
 
-/// So many are remembered (our choice: each thread of the program has one call under way).
+/// This many are remembered (our choice: each thread of the program has one call under way).
 const PAST: usize = 256;
 
 /// A registration, as the application made it, and how it stands in the kernel.

@@ -42,7 +42,7 @@ pub enum HandshakeError {
     Silent {
         /// Who was asked.
         peer: SocketAddr,
-        /// For so long.
+        /// For this long.
         seconds: f64,
     },
     /// The peer's host said that no program listens there.

@@ -31,7 +31,7 @@ pub enum Trouble {
     Silent {
         /// Its address.
         peer: SocketAddr,
-        /// For so long.
+        /// For this long.
         seconds: f64,
     },
     /// The peer's host said that no program listens there.

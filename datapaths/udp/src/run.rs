@@ -35,7 +35,7 @@ pub struct Timing {
     /// Least time between two wake-ups, so that what is due within it leaves together; never more than an eighth of the
     /// RTT. Zero: each packet has a wake-up of its own. It holds for nothing that is paced by gaps.
     pub batch: Nanos,
-    /// Give up when a peer that owes an answer has been silent for so long.
+    /// Give up when a peer that owes an answer has been silent for this long.
     pub patience: Nanos,
 }
 

@@ -26,9 +26,9 @@ pub const BATCH: Nanos = Nanos::from_millis(1);
 const SLICE: Nanos = Nanos::from_millis(100);
 /// Until a closing word is said again.
 const REPEAT: Nanos = Nanos::from_millis(100);
-/// A receiver stays for so long after its last word, lest that was lost: two and a half repetitions (our choice).
+/// A receiver stays for this long after its last word, lest that was lost: two and a half repetitions (our choice).
 const LINGER: Nanos = Nanos::from_millis(250);
-/// A receiver reads its copy at so many bytes a second at least, when it is checked (our choice: a slow disk).
+/// A receiver reads its copy at this many bytes a second at least, when it is checked (our choice: a slow disk).
 const CHECKED: u64 = 20_000_000;
 
 /// How both ends speak.
@@ -42,7 +42,7 @@ pub struct Plan {
     pub ack_every: u8,
     /// Acknowledgements report when each packet arrived.
     pub arrivals: bool,
-    /// Give up after so long a silence.
+    /// Give up after a silence of this long.
     pub patience: Nanos,
 }
 
@@ -88,7 +88,7 @@ pub fn room(mtu: u16, ipv4: bool, overhead: usize, note: bool) -> u16 {
 /// What is sent.
 #[derive(Debug)]
 pub enum Content {
-    /// Bytes that mean nothing, so many or without end.
+    /// Bytes that mean nothing, this many or without end.
     Zeros(Option<u64>),
     /// The first bytes of a file.
     File(File, u64),
@@ -293,7 +293,7 @@ pub fn give_until(
 pub struct Place<'a> {
     /// It is written here.
     pub file: Arc<File>,
-    /// So many bytes of it.
+    /// This many bytes of it.
     pub bytes: u64,
     /// Puts it in its place, once it is whole and checked and before the sender is informed: else
     /// [`TransferError::Unplaced`] or [`TransferError::Taken`].

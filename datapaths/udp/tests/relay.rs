@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What it does to one packet in so many; 0 for never.
+/// What it does to one packet in this many; 0 for never.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Mischief {
     pub(crate) drop: u64,

@@ -1,6 +1,6 @@
 //! The one runner: a race, a paper's experiments and the claims of theory are lists of tasks for it.
 //!
-//! Tasks are begun in the order in which they are given, so many at once, and results come back in that order. A task that
+//! Tasks are begun in the order in which they are given, this many at once, and results come back in that order. A task that
 //! panics fails alone. One that failed, or that shows the host rather than what it measures, may be begun again; one that a
 //! journal holds is not run at all.
 
@@ -158,7 +158,7 @@ pub trait Progress: Sync {
     /// A part of the whole begins, such as one figure of a paper.
     fn part(&self, _name: &str) {}
 
-    /// So many more tasks are to come.
+    /// This many more tasks are to come.
     fn begin(&self, _batch: &Batch) {}
 
     /// One is over.
@@ -218,7 +218,7 @@ pub struct Runner<'a, M = ()> {
 }
 
 impl<'a> Runner<'a> {
-    /// So many tasks at once; 0 for one per core.
+    /// This many tasks at once; 0 for one per core.
     pub fn new(threads: usize, progress: &'a dyn Progress) -> Self {
         Self { threads, progress, memory: () }
     }

@@ -59,7 +59,7 @@ fn columns(summaries: &[Summary], names: usize, width: usize) -> Vec<Column> {
     columns
 }
 
-/// The table, a line each, in so many columns of characters where its least columns have room there; `bold` makes the header bold by
+/// The table, a line each, in this many columns of characters where its least columns have room there; `bold` makes the header bold by
 /// terminal codes.
 pub fn table(summaries: &[Summary], width: usize, bold: bool) -> String {
     let longest = summaries.iter().map(|summary| summary.contestant.chars().count()).max().unwrap_or(0);

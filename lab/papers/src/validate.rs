@@ -122,7 +122,7 @@ fn groups(traces: &[NamedTrace]) -> Result<Vec<Group>, ClaimError> {
     Ok(groups)
 }
 
-/// Runs every claim, or those of the groups with `only` in their name, so many groups of them at once; 0 for one per core.
+/// Runs every claim, or those of the groups with `only` in their name, this many groups of them at once; 0 for one per core.
 ///
 /// # Errors
 /// When there is no such group, or a claim cannot be run, which is a mistake in it.

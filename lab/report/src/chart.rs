@@ -213,7 +213,7 @@ impl Sheet {
     }
 }
 
-/// At most about so many points of a line stand in a page (our choice: what a plot can show).
+/// At most about this many points of a line stand in a page (our choice: what a plot can show).
 const POINTS: usize = 600;
 
 /// The points by their coordinates, or the means of as many at a time as leave `most` of them.

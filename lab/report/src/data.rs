@@ -10,7 +10,7 @@ use super::{Raced, palette};
 use paceline_lab::record::{Record, Split};
 use paceline_lab::stats::{Median, Summary, by_contestant};
 
-/// About so many runs of all contestants together are drawn over time (our choice: a page of at most some 3 MB).
+/// About this many runs of all contestants together are drawn over time (our choice: a page of at most some 3 MB).
 const MOST_SHOWN: usize = 24;
 /// Most seeds that are listed one by one (our choice: a line's room).
 const MOST_SEEDS: usize = 5;

@@ -18,7 +18,7 @@ const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 320.0;
 /// Room for labels.
 const MARGIN: f64 = 60.0;
-/// Darkness in so many steps: each is one path, however many cells it has.
+/// Darkness in this many steps: each is one path, however many cells it has.
 const SHADES: usize = 6;
 
 /// The page as HTML that opens offline. `against` is the original's name and the comparison.

@@ -6,13 +6,13 @@ use paceline_lab::record::{Record, Run};
 
 use super::data::Contestant;
 
-/// A step has at least so many packets of a typical flow: with fewer, single packets make it jump (our choice).
+/// A step has at least this many packets of a typical flow: with fewer, single packets make it jump (our choice).
 const PACKETS: f64 = 20.0;
 /// Bits of a full packet on the wire.
 const PACKET_BITS: f64 = 1500.0 * 8.0;
-/// A round trip counts for at most so many times that of the empty path (our choice: a huge queue is no reason to blur its own rise).
+/// A round trip counts for at most this many times that of the empty path (our choice: a huge queue is no reason to blur its own rise).
 const FULL: f64 = 3.0;
-/// So many points are left whatever else (our choice: fewer are not a curve).
+/// This many points are left whatever else (our choice: fewer are not a curve).
 const LEAST_POINTS: usize = 60;
 
 /// One run of a contestant, over time.

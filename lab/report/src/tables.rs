@@ -12,7 +12,7 @@ use super::data::{Contestant, Data};
 
 /// Flows of a contestant that have a row (our choice: more are not read).
 const MOST_FLOWS: usize = 32;
-/// A table of at most so many rows is open.
+/// A table of at most this many rows is open.
 const FEW: usize = 24;
 
 /// A table below the figures.

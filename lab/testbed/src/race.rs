@@ -60,7 +60,7 @@ const MOST: usize = 1_000;
 
 /// From when the ends of a world stand to the zero of its clock: time to open sockets and to start threads.
 const LEAD: Nanos = Nanos::from_millis(100);
-/// And so much more for each flow.
+/// And this much more for each flow.
 const LEAD_PER_FLOW: Nanos = Nanos::from_millis(5);
 /// How long after the end everything has to have stopped.
 const GRACE: Duration = Duration::from_secs(10);

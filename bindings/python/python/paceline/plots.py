@@ -37,10 +37,10 @@ DASHES: dict[str, Any] = {
     "icn": (0, (6, 1.5)),
 }
 OTHER_DASH: Any = (0, (3, 1, 1, 1, 1, 1))
-#: Up to so many contestants have their names at their points, more have a legend; from how many times the least delay on its axis has
+#: Up to this many contestants have their names at their points, more have a legend; from how many times the least delay on its axis has
 #: equal steps for equal factors (our choice: what can still be read).
 NAMED, LOG_FROM = 5, 10
-#: Up to so many cells in a row have their numbers in them (our choice: what can be read in a paper's column).
+#: Up to this many cells in a row have their numbers in them (our choice: what can be read in a paper's column).
 WRITTEN = 8
 FILL, GRID, SOFT = "#e3e7ec", "#e6e9ed", "#5b6470"
 

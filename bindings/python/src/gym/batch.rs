@@ -25,7 +25,7 @@ const EPISODES: u32 = 8;
 /// that was lost (our choice, because a controller that fills a buffer of one BDP should gain nothing by it).
 const DELAY_COST: f64 = 0.5;
 const LOSS_COST: f64 = 10.0;
-/// The queue of so many smallest RTTs costs most, so that rewards are bounded.
+/// The queue of this many smallest RTTs costs most, so that rewards are bounded.
 const MOST_DELAY: f64 = 5.0;
 
 /// What is said where an environment cannot steer.

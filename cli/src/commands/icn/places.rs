@@ -59,7 +59,7 @@ pub(crate) struct Asking {
     /// The controller of each source (paceline controllers), such as copa:delta=0.1.
     #[arg(long, value_name = "CONTROLLER", default_value = "bbr")]
     cc: String,
-    /// Give up when nothing has come for so long, or for twice as long once something has.
+    /// Give up when nothing has come for this long, or for twice as long once something has.
     #[arg(long, value_name = "S", default_value = "30", value_parser = span, allow_negative_numbers = true)]
     timeout: f64,
 }

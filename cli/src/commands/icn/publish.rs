@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// A larger one replaces a smaller one; the seconds since 1970 if not given.
     #[arg(long, value_name = "N", requires = "key", value_parser = crate::commands::count::<u64>)]
     version: Option<u64>,
-    /// For so many days the signature is valid.
+    /// For this many days the signature is valid.
     #[arg(
         long,
         value_name = "DAYS",
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let (Some(key), Some(label)) = (key, &args.label) {
         let version = args.version.unwrap_or(now);
         let expires = args.expires.checked_mul(DAY).and_then(|time| time.checked_add(now));
-        let expires = expires.context("--expires: so many days are more than time has; give 30")?;
+        let expires = expires.context("--expires: this many days are more than time has; give 30")?;
         name = store.sign(&key, label, version, expires, published.name)?;
         signed = Some(json!({ "label": label, "version": version, "expires_s": expires }));
     }

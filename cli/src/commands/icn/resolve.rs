@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The resolver, as HOST or HOST:PORT.
     #[arg(long, value_name = "ADDR")]
     resolver: String,
-    /// Wait so long for answers.
+    /// Wait this long for answers.
     #[arg(long, value_name = "S", default_value = "3", value_parser = span, allow_negative_numbers = true)]
     timeout: f64,
     /// One JSON object per place.

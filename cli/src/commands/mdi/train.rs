@@ -26,7 +26,7 @@ pub(super) struct TrainArgs {
     /// Delivery traces to watch it over.
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Watch it over so many synthetic traces too.
+    /// Watch it over this many synthetic traces too.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::traces, allow_negative_numbers = true)]
     synthetic: u32,
     /// The synthetic traces: same seed, same traces.
@@ -59,7 +59,7 @@ pub(super) struct TrainArgs {
     /// Entries of a block below this share are left out.
     #[arg(long, value_name = "SHARE", default_value_t = NOISE, value_parser = share)]
     noise: f64,
-    /// Hold the model against the controller over so many synthetic traces that it did not see, of another seed; with 0 and no
+    /// Hold the model against the controller over this many synthetic traces that it did not see, of another seed; with 0 and no
     /// --unseen-trace it is written whatever it does.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = super::traces, allow_negative_numbers = true)]
     unseen: u32,

@@ -78,7 +78,7 @@ impl Column {
 /// Most lines on what is missing (our choice: the rest is for sockets).
 const NOTES: usize = 3;
 
-/// A line of sums, then one a socket, sorted, and what is missing, within so many columns and rows of a screen.
+/// A line of sums, then one a socket, sorted, and what is missing, within this many columns and rows of a screen.
 pub(super) fn draw(processes: &[Process], notes: &[String], sort: Sort, space: Space) -> String {
     let notes = shortened(notes);
     let mut text = sockets(processes, sort, Space { height: space.height.saturating_sub(notes.len()), ..space });

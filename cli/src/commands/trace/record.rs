@@ -62,7 +62,7 @@ pub(super) struct Args {
     /// The key that both ends share: a file with 64 hexadecimal digits that no other user may read. Only loopback works without.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Give up when the other end has been silent for so long.
+    /// Give up when the other end has been silent for this long.
     #[arg(long, value_name = "S", default_value = "30", value_parser = span, allow_negative_numbers = true)]
     timeout: f64,
     /// With --listen: end after the first recording was fetched.

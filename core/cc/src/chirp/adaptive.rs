@@ -40,7 +40,7 @@ const BURST: u64 = 5;
 const BURSTS: u64 = 2;
 /// Time between them where no RTT is known: a third of the paper's shortest RTT (our choice).
 const BURST_GUARD: Nanos = Nanos::from_millis(5);
-/// The two parts of a flow that fits the initial window are so much of an RTT apart (our choice: five packets at 100
+/// The two parts of a flow that fits the initial window are this much of an RTT apart (our choice: five packets at 100
 /// Mbit/s take 0.6 ms, a sixteenth of 15 ms is 0.9 ms).
 const SHORT_GUARD: u64 = 16;
 /// Average gap of the first chirps when the bursts measured nothing: this part of an RTT (newest branch), or 200 us (2019).
@@ -52,7 +52,7 @@ const SHORTEST: usize = 5;
 const UNDER_WAY: f64 = 3.0;
 /// Chirps leave at no less than this share of the capacity found, and wait then, so that short flows end early.
 const LEAST_SHARE: f64 = 0.5;
-/// A gap so many times that of the bursts means that there is other traffic.
+/// A gap this many times that of the bursts means that there is other traffic.
 const BUSY: f64 = 1.125;
 /// Calm growth a round trip is at most this share of what is missing...
 const APPROACH: f64 = 1.0 / 3.0;
@@ -72,14 +72,14 @@ const HANDED: f64 = 0.95;
 const PATIENCE: f64 = 20.0;
 /// The same while it looks whether capacity has become free: it takes what is free, and displaces no other flow.
 const LOOK: f64 = 2.0;
-/// A standing queue so long ends it (newest branch): the capacity has fallen, or another flow fills the queue.
+/// A standing queue this long ends it (newest branch): the capacity has fallen, or another flow fills the queue.
 const OVERLOAD: Nanos = Nanos::from_millis(30);
 /// Trains in a row that could not be read and end it.
 const UNREADABLE: u32 = 8;
 /// Deviations of the estimates, as shares of the gap, below which they count as repeating, above which as scattered.
 const REPEATING: f64 = 0.125;
 const SCATTERED: f64 = 0.25;
-/// A silence of so long halves what was in use before it (RFC 7661 section 4.4.3).
+/// A silence of this long halves what was in use before it (RFC 7661 section 4.4.3).
 const VALID: Nanos = Nanos::from_secs(300);
 /// Round trips without a mark, beyond twice those between marks in a steady state, that mean that capacity has become free
 /// (Paced Chirping section V has two; twice is ours, because one steady flow's intervals scatter).
@@ -107,7 +107,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     Chirping,
-    /// Paced at this gap, until so many packets more have been acknowledged.
+    /// Paced at this gap, until this many packets more have been acknowledged.
     Transition {
         gap: Nanos,
         left: u64,
@@ -116,7 +116,7 @@ enum Stage {
     Slow,
     /// The policy is in charge; after a timeout slow start.
     Over,
-    /// As over, but paced at this gap after a silence, until so many packets more have been acknowledged.
+    /// As over, but paced at this gap after a silence, until this many packets more have been acknowledged.
     Resuming {
         gap: Nanos,
         left: u64,

@@ -14,7 +14,7 @@ use crate::units::Nanos;
 
 /// A rise of the delay that falls back counts as cross traffic from this many packets on (pathChirp's L).
 const EXCURSION: usize = 5;
-/// The module of 2018: so many gaps above the smallest so far spoil a chirp.
+/// The module of 2018: this many gaps above the smallest so far spoil a chirp.
 const WIDENINGS: usize = 5;
 
 /// Whether the gaps of a chirp shrank as they must, as the module of 2018 has it: none above 5/4 of the smallest before
@@ -130,7 +130,7 @@ impl Rise {
 }
 
 impl Online {
-    /// For a chirp of so many packets.
+    /// For a chirp of this many packets.
     pub fn new(packets: usize) -> Self {
         Self {
             packets,

@@ -50,7 +50,7 @@ const ESTIMATE_MAX: Nanos = Nanos::from_millis(100);
 const STEP_MIN: Nanos = Nanos::from_nanos(1_024);
 /// Chirps before the start-up gives up.
 const CHIRPS_MAX: u64 = 200;
-/// So much more than the smallest RTT is too much.
+/// This much more than the smallest RTT is too much.
 const OVERLOAD: Nanos = Nanos::from_millis(30);
 /// Timers keep no shorter load gap.
 const TIMER_LIMIT: Nanos = Nanos::from_micros(40);
@@ -58,7 +58,7 @@ const TIMER_LIMIT: Nanos = Nanos::from_micros(40);
 const BURSTY: f64 = 2.0;
 /// Largest geometry on a bursty link.
 const BURSTY_GEOMETRY: f64 = 1.5;
-/// On a bursty link a queue stands from so long on.
+/// On a bursty link a queue stands from this long on.
 const BURSTY_QUEUE: Nanos = Nanos::from_millis(10);
 /// Packets of a chirp for each packet of a burst.
 const CHIRP_OF_BURST: f64 = 4.0;

@@ -50,7 +50,7 @@ const FIRST_GAP: Nanos = Nanos::from_micros(200);
 const LONGEST_ARRIVAL_GAP: Nanos = Nanos::from_millis(2);
 /// Chirps of the first rounds.
 const FIRST_CHIRPS: u64 = 2;
-/// The number grows once so many chirps have left.
+/// The number grows once this many chirps have left.
 const GROWTH_AFTER: u64 = 6;
 /// The tag of the packet whose acknowledgement begins the third round (2018); no chirp's number comes near it.
 const MARKER: u64 = u64::MAX;
@@ -107,7 +107,7 @@ fn size(number: u64, full: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     Chirping,
-    /// Paced at the gap found, until so many packets more have been acknowledged.
+    /// Paced at the gap found, until this many packets more have been acknowledged.
     Transition {
         gap: Nanos,
         target: u64,

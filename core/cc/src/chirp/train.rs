@@ -151,7 +151,7 @@ mod tests {
     struct Way {
         /// Packets for an acknowledgement; only the newest one's arrival is known.
         shared: usize,
-        /// One packet comes after so many later ones.
+        /// One packet comes after this many later ones.
         late: Option<usize>,
         repaired: bool,
         /// Leaves half a gap late.

@@ -7,7 +7,7 @@ use crate::units::{Nanos, Time};
 /// Part of the swing below which the queue counts as nearly empty: a tenth (NSDI 2018, section 3.3).
 const EMPTY: u64 = 10;
 
-/// An RTT is near the smallest when it is above it by one part in so many at most (our choice: less than a packet of a queue) ...
+/// An RTT is near the smallest when it is above it by one part in this many at most (our choice: less than a packet of a queue) ...
 const NEAR: u64 = 256;
 /// ... and a queue that a few Copa flows make empties within 5 RTT (NSDI 2018, section 3): four times that is not chance (our
 /// choice, because random loss disturbs it).
@@ -132,7 +132,7 @@ impl Delays {
     }
 
     /// What the queue did in the last 5 RTT. `tolerance` is how much of the smallest RTT sample counts as empty in any case,
-    /// `standing` the part of the swing (one in so many) that stays in a queue that stands.
+    /// `standing` the part of the swing (one in this many) that stays in a queue that stands.
     #[inline]
     pub(super) fn queue(&self, tolerance: Nanos, standing: u64) -> Queue {
         let left = self.near.get().unwrap_or(Nanos::ZERO) - self.min();

@@ -12,20 +12,20 @@ const MAX_AGGRESSIVENESS: f64 = 1000.0;
 const STANDING: u64 = 2;
 /// ... and when a fifth stays (our choice: beside CUBIC Copa's own swing may empty that much) ...
 const STANDING_IF_PROVEN: u64 = 5;
-/// ... for so long after a loss (our choice: as long as RTTmin is remembered) ...
+/// ... for this long after a loss (our choice: as long as RTTmin is remembered) ...
 const PROVEN: Nanos = Nanos::from_secs(10);
 /// ... that came when 1/delta was at least this many times its default (our choice: like flows that a newcomer's slow
 /// start has misled lose packets before they come so far).
 const PROOF: f64 = 8.0;
 
-/// A flow does not drain for so long after that loss (our choice: Reno's losses are rare on long paths; with 10 s the
+/// A flow does not drain for this long after that loss (our choice: Reno's losses are rare on long paths; with 10 s the
 /// share beside it at 48 Mbit/s, 80 ms, 1 BDP is 0.26 instead of 0.45).
 const UNDOUBTED: Nanos = Nanos::from_secs(30);
-/// So long after its first acknowledgement a flow takes no queue for a competitor's (our choice: as long as RTTmin is
+/// This long after its first acknowledgement a flow takes no queue for a competitor's (our choice: as long as RTTmin is
 /// remembered; it may have begun in a queue, and many like flows may be starting; of ten that start together and
 /// overflow the buffer, those that lost a packet would take the link from the others) ...
 const SETTLING: Nanos = Nanos::from_secs(10);
-/// ... nor so long after a drain, before it has lost a packet (our choice: Default mode then has time to empty the
+/// ... nor this long after a drain, before it has lost a packet (our choice: Default mode then has time to empty the
 /// queue; with 10 s the share beside Reno at 48 Mbit/s, 80 ms, falls to 0.08).
 const AFTER_DRAIN: Nanos = Nanos::from_secs(3);
 
@@ -79,7 +79,7 @@ impl Aggressiveness {
         }
     }
 
-    /// What part of its swing, one in so many, stays in a queue that stands.
+    /// What part of its swing, one in this many, stays in a queue that stands.
     pub(super) fn standing(&self, now: Time) -> u64 {
         if self.proven(now) { STANDING_IF_PROVEN } else { STANDING }
     }

@@ -150,7 +150,7 @@ impl Reduced {
         self.controller.on_telemetry(&Telemetry { now, packet: None, verdict, fresh_for, hops });
     }
 
-    /// A packet is acknowledged each ms for so long, and the queue is as long as `hop` says.
+    /// A packet is acknowledged each ms for this long, and the queue is as long as `hop` says.
     fn run(&mut self, millis: u64, hop: Hop) {
         for _ in 0..millis {
             self.now += Nanos::from_millis(1);

@@ -18,7 +18,7 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// Takes in an acknowledgement of so many packets: by the receiver's clock, where it says when they came.
+    /// Takes in an acknowledgement of this many packets: by the receiver's clock, where it says when they came.
     pub(super) fn take(&mut self, ack: &Ack<'_>, packets: f64) {
         let at = ack.packets.iter().rev().find_map(|acked| acked.received_at).unwrap_or(ack.now);
         if at - self.at < AT_ONCE {
@@ -30,7 +30,7 @@ impl Burst {
         self.at = at;
     }
 
-    /// So many in the mean, at least one.
+    /// This many in the mean, at least one.
     pub(super) fn mean(&self) -> f64 {
         self.mean.max(1.0)
     }

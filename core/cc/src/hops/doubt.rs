@@ -15,7 +15,7 @@ const DOUBTS: u32 = 8;
 const DISBELIEF: Nanos = Nanos::from_secs(1);
 const DISBELIEF_MOST: Nanos = Nanos::from_secs(32);
 
-/// Two clocks part by one in so many at most (our choice: a tenth of a thousandth, twice what crystals do).
+/// Two clocks part by one in this many at most (our choice: a tenth of a thousandth, twice what crystals do).
 const CLOCKS_PART: u64 = 10_000;
 
 /// A round trip.

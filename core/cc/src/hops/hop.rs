@@ -40,7 +40,7 @@ const GIVING_BACK: Nanos = Nanos::from_millis(750);
 /// Below this share of what is given away capacity is spare (our choice: of a code that stands for 4 % less than what arrives, the next one
 /// is above it before the link is full).
 const SPARE: f64 = 0.97;
-/// A count of so many flows is at its end: there may be any number more (docs/design/telemetry-wire.md, the short word).
+/// A count of this many flows is at its end: there may be any number more (docs/design/telemetry-wire.md, the short word).
 const COUNT_ENDS: u32 = 254;
 /// Growth of an unreported capacity in the first round trip without a queue, and part of a reported one that is spare then, however much
 /// arrives: of small packets, as acknowledgements are, a link takes more than of full ones. Twice that in each one after it ...

@@ -8,7 +8,7 @@ use crate::window::{MINIMUM_WINDOW, Policy, Signal, Window};
 
 /// What is kept of it then (RFC 9438 section 4.6: a reduction).
 const KEPT: f64 = 0.7;
-/// What is remembered of it counts for so long (our choice: some sawteeth of CUBIC).
+/// What is remembered of it counts for this long (our choice: some sawteeth of CUBIC).
 const REMEMBERED: Nanos = Nanos::from_secs(10);
 
 /// In packets, while it is needed; and the last one, with its end.
@@ -47,7 +47,7 @@ impl Rival {
         }
     }
 
-    /// A queue has dropped packets, of a flight of so many.
+    /// A queue has dropped packets, of a flight of this many.
     pub(super) fn lose(&mut self, now: Time, flight: f64, cubic: &mut Cubic) {
         if let Some(window) = &mut self.now {
             let cwnd = cubic.reduce(Signal::Loss, now, window, flight).max(MINIMUM_WINDOW);

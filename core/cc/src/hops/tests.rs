@@ -96,7 +96,7 @@ fn rate(packets: u64) -> Option<Rate> {
     Some(Rate::from_bytes_per_sec(packets * HOP_PACKET_BYTES))
 }
 
-/// A hop of the paper's link, busy, with so many packets waiting of at most 60.
+/// A hop of the paper's link, busy, with this many packets waiting of at most 60.
 fn hop(flows: u32, waiting: u64) -> Hop {
     Hop {
         id: 1,

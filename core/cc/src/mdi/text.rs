@@ -96,7 +96,7 @@ impl Problem {
     }
 }
 
-/// A probability as people see it: at most so many characters of it are shown.
+/// A probability as people see it: at most this many characters of it are shown.
 fn shown(text: &str) -> String {
     clipped(text.trim())
 }

@@ -21,9 +21,9 @@ pub type Forecast = [u32; HORIZON];
 pub enum Evidence {
     /// Nothing: the sender had announced silence.
     Nothing,
-    /// The link delivered so many packets.
+    /// The link delivered this many packets.
     Exactly(f64),
-    /// The link delivered so many packets and then had no more to deliver.
+    /// The link delivered this many packets and then had no more to deliver.
     AtLeast(f64),
 }
 

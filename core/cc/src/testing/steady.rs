@@ -9,9 +9,9 @@ use crate::{Env, Spec};
 const FLIGHT: usize = 40;
 /// Time between packets.
 const GAP: Nanos = Nanos::from_millis(1);
-/// One packet in so many is lost: windows come back to where they were, so that the cost stays that of a working point.
+/// One packet in this many is lost: windows come back to where they were, so that the cost stays that of a working point.
 const LOSS_EVERY: u64 = 1000;
-/// A packet in so many is marked CE, for controllers that use marks.
+/// A packet in this many is marked CE, for controllers that use marks.
 const MARK_EVERY: u64 = 100;
 
 /// A controller, its receiver half where it has one, and the feed that drives them.

@@ -46,7 +46,7 @@ impl<P: Policy> WindowController<P> {
         self.policy.observe(ack, &self.window);
     }
 
-    /// The window is so many packets now, the start-up is over, and there is nothing to undo.
+    /// The window is this many packets now, the start-up is over, and there is nothing to undo.
     pub(crate) fn set(&mut self, packets: f64) {
         if self.window.starting() {
             self.start.on_congestion(Signal::Loss, &mut self.window);

@@ -29,7 +29,7 @@ pub(crate) struct World {
     pub(crate) origin: u64,
     /// Lost packets are sent again (a byte stream), or given up (datagrams).
     pub(crate) reliable: bool,
-    /// The flow begins with a handshake that takes so long.
+    /// The flow begins with a handshake that takes this long.
     pub(crate) handshake: Option<Nanos>,
 }
 

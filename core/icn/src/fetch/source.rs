@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::ranges::MAX_UNITS;
 use crate::wire::Token;
 
-/// Units that a router sends to an address that has not proved itself: so many fit into three times [`crate::wire::PADDED`].
+/// Units that a router sends to an address that has not proved itself: this many fit into three times [`crate::wire::PADDED`].
 const UNPROVED: u32 = 2;
 
 /// What the router is thought to want.

@@ -235,7 +235,7 @@ impl Board {
         self.answered.insert(place, serial);
     }
 
-    /// Takes units for lost of which so many were answered that were asked for later, and which are late by `tolerance` where that is
+    /// Takes units for lost of which this many were answered that were asked for later, and which are late by `tolerance` where that is
     /// not zero; appends them to `lost`, and says when the next one is late.
     pub(crate) fn detect(&mut self, now: Time, tolerance: Nanos, lost: &mut Vec<Lost>) -> Time {
         self.lost_repair = false;
@@ -323,7 +323,7 @@ impl Board {
         count
     }
 
-    /// The flow stopped, by the window or for want of units: so much for those asked for since it last did.
+    /// The flow stopped, by the window or for want of units: which holds for those asked for since it last did.
     pub(crate) fn end_burst(&mut self, window_limited: bool) {
         let from = (self.burst_from.saturating_sub(self.first) as usize).min(self.records.len());
         for record in self.records.range_mut(from..) {

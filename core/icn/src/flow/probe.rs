@@ -4,7 +4,7 @@
 //! Source: RFC 8985 section 7. What differs:
 //! - It is always the newest unit that is asked for again: new ones would have been, if the window permitted.
 //! - With fewer than [`FlowConfig::disorder`](super::FlowConfig::disorder) units behind it a hole is found by nothing but the timer, so that
-//!   the answer of a probe counts as so many: what was asked for before and has not come by then is lost.
+//!   the answer of a probe counts as this many: what was asked for before and has not come by then is lost.
 
 use paceline_cc::{Nanos, Phase, Time};
 use paceline_transport::{Load, Packet};

@@ -22,7 +22,7 @@ const LONGEST_SILENCE: Nanos = Nanos::from_secs(30);
 const LONGEST_OUTAGE: Nanos = Nanos::from_secs(60);
 
 /// Timeouts that lie between two repeats at most (our choice: RFC 6298 section 2.5 permits no end below a minute, in which a path that is
-/// back stays unused; a unit in so long a time is not a load on a path that carried a window in each RTT).
+/// back stays unused; a unit in such a time is not a load on a path that carried a window in each RTT).
 const MOST_TIMEOUTS: u64 = 4;
 
 impl Flow {

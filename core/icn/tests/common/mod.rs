@@ -30,7 +30,7 @@ impl Supply for Row {
     }
 }
 
-/// What happens to the data packet that left as the `count`th, from 0, with this unit: it is lost, or delayed by so much.
+/// What happens to the data packet that left as the `count`th, from 0, with this unit: it is lost, or delayed by this much.
 pub(crate) type Fate = Box<dyn FnMut(u64, u64) -> Option<Nanos>>;
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

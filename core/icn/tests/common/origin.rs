@@ -97,7 +97,7 @@ pub(crate) struct Origin {
     pub(crate) damage: Damage,
     /// Refuses units from this one on for this reason.
     pub(crate) refuses: Option<(u64, Reason)>,
-    /// Where it is busy: for so long.
+    /// Where it is busy: for this long.
     pub(crate) busy_for: Nanos,
     pub(crate) token: Token,
     /// Requests without a token, and those with more than two units among them.
@@ -223,7 +223,7 @@ pub(crate) struct Network {
     pub(crate) reads: Option<Rate>,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) requests: u64,
-    /// Datagrams are looked at so long after they came: requests leave in between.
+    /// Datagrams are looked at this long after they came: requests leave in between.
     pub(crate) lag: Nanos,
     unread: u64,
     read_at: Time,

@@ -26,12 +26,12 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// At most so many bytes.
+    /// At most this many bytes.
     pub const fn bytes(bytes: u64) -> Self {
         Self { bytes: Some(bytes), packets: None, bdp: None }
     }
 
-    /// At most so many packets.
+    /// At most this many packets.
     pub const fn packets(packets: u64) -> Self {
         Self { bytes: None, packets: Some(packets), bdp: None }
     }

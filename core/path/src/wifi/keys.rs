@@ -307,7 +307,7 @@ impl Wifi {
         most.min(phy.most_bytes(self.ppdu))
     }
 
-    /// How long an exchange lasts in which so many full packets, or the most that an aggregate holds, are sent at this rate without a
+    /// How long an exchange lasts in which this many full packets, or the most that an aggregate holds, are sent at this rate without a
     /// collision: from the first bit to the end of the data, and the rest; and the packets.
     pub(super) fn full(&self, phy: Phy) -> (Nanos, Nanos, u64) {
         let (mut frame, mut each) = (self.frame(FULL), 1);
@@ -355,7 +355,7 @@ impl Wifi {
     }
 }
 
-/// How long the answer to so many frames takes.
+/// How long the answer to this many frames takes.
 pub(super) fn response(frames: u64) -> Nanos {
     if frames == 1 { ACK } else { BLOCK_ACK }
 }

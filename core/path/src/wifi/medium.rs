@@ -377,7 +377,7 @@ impl Node {
         None
     }
 
-    /// Its direction was on the air for so long.
+    /// Its direction was on the air for this long.
     fn charge(&mut self, flying: &[usize], time: Nanos) {
         for (_, used) in self.members.iter_mut().filter(|(number, _)| flying.contains(number)) {
             *used += time;

@@ -107,7 +107,7 @@ impl Phy {
         if self.family == Family::Ht { 65_535 } else { 1_048_575 }
     }
 
-    /// How long so many bytes are on the air.
+    /// How long this many bytes are on the air.
     pub(super) fn air(self, bytes: u64) -> Nanos {
         let symbols = (8 * bytes + SERVICE_AND_TAIL).div_ceil(self.bits_per_symbol());
         self.preamble() + self.symbol().mul_div(symbols, 1)

@@ -62,7 +62,7 @@ impl Rig {
         self.paths[way].air().expect("a Wi-Fi link")
     }
 
-    /// Payload of full packets that a saturated direction delivers in so many seconds, Mbit/s; a request comes back for every
+    /// Payload of full packets that a saturated direction delivers in this many seconds, Mbit/s; a request comes back for every
     /// `per_request` of them.
     pub(crate) fn saturated(&mut self, seconds: u64, per_request: Option<u32>) -> f64 {
         let end = self.now + Nanos::from_secs(seconds);

@@ -15,7 +15,7 @@ const MAX_GAPS: usize = 128;
 const MAX_CLOSED: usize = 1024;
 /// Hops remembered: of two paths.
 const MAX_KNOWN: usize = 2 * MAX_HOPS;
-/// A hop that was silent for so long may have been started again: its counter says nothing.
+/// A hop that was silent for this long may have been started again: its counter says nothing.
 const SILENT: Nanos = Nanos::from_secs(10);
 /// Counters that step further than this have been started again.
 const MOST_STEP: u16 = i16::MAX as u16;

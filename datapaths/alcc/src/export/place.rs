@@ -93,7 +93,7 @@ impl Folder {
         relative.iter().try_fold(root, |folder, name| openat(&folder, name, FOLDER, Mode::empty()))
     }
 
-    /// Its sockets, looking at no more than so many of its files, and whether there are more.
+    /// Its sockets, looking at no more than this many of its files, and whether there are more.
     pub(super) fn sockets(self: &Arc<Self>, most: usize) -> io::Result<(Vec<Place>, bool)> {
         let opened = self.open()?;
         let folder = identity(&opened)?;

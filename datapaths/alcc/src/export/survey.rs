@@ -187,7 +187,7 @@ mod tests {
 
     use crate::export::place::Folder;
 
-    /// So many listeners, and where they are.
+    /// This many listeners, and where they are.
     fn listeners(folder: &Path, count: usize) -> (Vec<UnixListener>, VecDeque<Place>) {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
         let listener = |number: usize| UnixListener::bind(folder.join(format!("{number}.sock"))).unwrap();

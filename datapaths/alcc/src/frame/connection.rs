@@ -4,7 +4,7 @@ use paceline_cc::{Arrival, MAX_FEEDBACK, ReceiverHalf, Time};
 
 use super::{ACK_EVERY, Ack, Data, Decoder, Item, LIMIT, MAX_PAYLOAD, VERSION, Violation};
 
-/// So many frames are acknowledged at once where there is no receiver half: acknowledgements clock the sender then (RFC 5681
+/// This many frames are acknowledged at once where there is no receiver half: acknowledgements clock the sender then (RFC 5681
 /// section 4.2).
 const EACH: u32 = 2;
 

@@ -24,7 +24,7 @@ const FILLED: u64 = 2;
 /// A link on which they take longer than the longest wait is slow, up to this (our choice: 23 kbit/s).
 const SLOWEST: Nanos = Nanos::from_secs(2);
 /// Bursts over which the delivery rate is averaged at least, and never over less than a round trip: less says nothing of a link
-/// that changes by the millisecond. Without news it becomes so many in the time of the silence (our choice).
+/// that changes by the millisecond. Without news it becomes this many in the time of the silence (our choice).
 const AVERAGED: u64 = 4;
 
 /// What the law goes by.

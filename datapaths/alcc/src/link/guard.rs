@@ -103,7 +103,7 @@ impl Link {
         }
     }
 
-    /// Others may have written while the queue was empty: positions of ours lie so much further on.
+    /// Others may have written while the queue was empty: positions of ours lie this much further on.
     fn count_foreign(&mut self, fd: &OwnedFd) {
         let Some(expected) = self.expected() else { return };
         let more = Written::of(fd, expected).map_or(0, |written| written.at_most.saturating_sub(expected));

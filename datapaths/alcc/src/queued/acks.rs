@@ -14,7 +14,7 @@ use crate::stamps::{self, Event, Reader, Stamped};
 /// taken (our choice). Without news the looks become rarer: no more of them than [`LOOKS`] in the time of the silence.
 const CLOSE_LOOK: Nanos = Nanos::from_millis(1);
 const LOOKS: u64 = 8;
-/// So many readings per round trip where nothing else reports, no further apart than [`LOOK`]: Copa takes the smallest RTT of half
+/// This many readings per round trip where nothing else reports, no further apart than [`LOOK`]: Copa takes the smallest RTT of half
 /// a round trip for that of the standing queue, and must see the queue when it is short (our choice).
 const ROUND_LOOKS: u64 = 16;
 /// Stamps that lie closer together belong to one acknowledgement.

@@ -30,7 +30,7 @@ pub struct Client {
 enum State {
     Greeting,
     Answer,
-    /// So many bytes are missing.
+    /// This many bytes are missing.
     Body(u64),
     Hash,
     /// The last word is missing.

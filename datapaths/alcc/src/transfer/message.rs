@@ -219,7 +219,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Go on from, or done with, so many bytes.
+    /// Go on from, or done with, this many bytes.
     pub fn go(number: u64) -> Self {
         Self { status: Status::Go, number, message: String::new() }
     }

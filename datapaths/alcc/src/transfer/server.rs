@@ -31,7 +31,7 @@ enum State {
     Request,
     /// The request waits for its answer.
     Deciding,
-    /// So many bytes are missing.
+    /// This many bytes are missing.
     Body(u64),
     Hash,
     /// The client has said all.

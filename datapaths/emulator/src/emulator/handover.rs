@@ -10,7 +10,7 @@ use paceline_cc::{Nanos, Time};
 
 /// No packet is begun earlier than this (our choice: half of what a call took after a pause, where it took long).
 const MOST: Nanos = Nanos::from_micros(60);
-/// So long after another packet, caches and the receiver's processor are cold (our choice: a call took 50 to 60 µs where
+/// This long after another packet, caches and the receiver's processor are cold (our choice: a call took 50 to 60 µs where
 /// packets came 10 ms apart, and 4 to 18 µs where a full link's came within a millisecond).
 const PAUSE: Nanos = Nanos::from_millis(1);
 

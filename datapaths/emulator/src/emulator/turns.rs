@@ -13,7 +13,7 @@ const SPACING: Nanos = Nanos::from_micros(200);
 /// Busy means reading or sending more than one packet in this time, on average (our choice: 500 Mbit/s of full packets, or
 /// half of that with acknowledgements, are fewer).
 const EACH: Nanos = Nanos::from_micros(11);
-/// A burst may come before that, if there was nothing to do for so long (our choice: 90 packets that come and go).
+/// A burst may come before that, if there was nothing to do for this long (our choice: 90 packets that come and go).
 const SAVED: Nanos = Nanos::from_millis(2);
 /// Longest time for which arrivals are left unread (our choice: what comes meanwhile at 1 Gbit/s is a few hundredths of what
 /// a port may keep).
@@ -45,7 +45,7 @@ impl Turns {
         Self { patience: least.min(PATIENCE), busy: Time::ZERO }
     }
 
-    /// After a turn that ended at `now`, which `read` so many packets and sent those that `left`, with something due next at `due`.
+    /// After a turn that ended at `now`, which `read` this many packets and sent those that `left`, with something due next at `due`.
     pub(super) fn rest(&mut self, now: Time, due: Time, read: usize, left: usize) -> Rest {
         let spent = EACH.mul_div((read + left) as u64, 1);
         self.busy = (self.busy.max(now - SAVED) + spent).min(now + SAVED);

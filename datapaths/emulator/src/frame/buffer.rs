@@ -49,7 +49,7 @@ pub(super) struct Buffer {
 pub(super) enum Content {
     /// One packet, and what of it is still to be computed.
     Packet(Option<Partial>),
-    /// So many packets behind one header, each with `size` bytes of payload but the last, which may have fewer.
+    /// This many packets behind one header, each with `size` bytes of payload but the last, which may have fewer.
     Segments { layout: Layout, size: u16, count: u16 },
 }
 

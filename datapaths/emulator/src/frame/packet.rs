@@ -12,7 +12,7 @@ use super::layout::{CWR, FIN, Layout, PSH, Part, Transport, complete};
 use super::virtio::{Kind, Partial, Virtio};
 use super::{ecn, set_ecn};
 
-/// Frames up to so many bytes are copied out of the buffer into which they were read (our choice: several packets, so that a few
+/// Frames up to this many bytes are copied out of the buffer into which they were read (our choice: several packets, so that a few
 /// bytes in a queue do not hold 64 kB of memory).
 const COPIED: usize = 8 << 10;
 

@@ -13,7 +13,7 @@ use crate::flows::{Flow, FlowMaps};
 /// What is older is of a flow that has ended, or whose agent has. Our choice: twenty times as long as a report can count.
 const FORGOTTEN: Nanos = Nanos::from_secs(10);
 
-/// A flow that had no header for so long is served again from its next report on. Our choice: four times as long as a report can count, so that
+/// A flow that had no header for this long is served again from its next report on. Our choice: four times as long as a report can count, so that
 /// ten thousand short flows leave their places soon.
 const LATELY: Nanos = Nanos::from_secs(2);
 

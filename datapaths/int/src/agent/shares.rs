@@ -45,7 +45,7 @@ impl Shares {
 mod tests {
     use super::*;
 
-    /// How many of so many it gets.
+    /// How many of this many it gets.
     fn get(shares: &mut Shares, user: User, wanted: usize) -> usize {
         (0..wanted).filter(|_| shares.take(user)).count()
     }

@@ -9,7 +9,7 @@
 #define RATE_TIME_NS 100000000ULL
 /* Flows are those of this time (the same). */
 #define FLOWS_TIME_NS 1000000000ULL
-/* A flow counts from so many packets in that time on, or from what the flow of a packet
+/* A flow counts from this many packets in that time on, or from what the flow of a packet
  * brought in the time before, in the mean of its packets, divided by PART (the same). */
 #define ENOUGH 10
 #define PART 4
@@ -99,7 +99,7 @@ static inline __u8 rate_code(__u64 rate)
 	return code > 248 ? 248 : code;
 }
 
-/* Packets from which on a flow counts, after a time with so many packets, whose flows brought these squares of packets together. */
+/* Packets from which on a flow counts, after a time with this many packets, whose flows brought these squares of packets together. */
 static inline __u32 enough(__u32 packets, __u64 squares)
 {
 	__u64 part = squares / (PART * (__u64)(packets ? packets : 1));

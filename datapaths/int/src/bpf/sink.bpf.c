@@ -19,7 +19,7 @@ const volatile struct {
 	__u32 l2;
 	/* Time is of TAI rather than of this machine alone. */
 	__u32 tai;
-	/* At most one wake-up of the reader in so long. */
+	/* At most one wake-up of the reader in this long. */
 	__u32 wake_us;
 	/* Flows that pass on to other hosts are believed as well. */
 	__u32 forwarded;

@@ -14,14 +14,14 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-/* A path that carried headers so long ago may carry them no more (our choice, as MTU_EXPIRES_NS). */
+/* A path that carried headers this long ago may carry them no more (our choice, as MTU_EXPIRES_NS). */
 #define HEARD_NS 600000000000ULL
-/* A flow asks no earlier than so long after its first data (our choice: agents look for flows every 100 ms, and a loss in slow start
+/* A flow asks no earlier than this long after its first data (our choice: agents look for flows every 100 ms, and a loss in slow start
  * costs most). */
 #define ASK_AFTER_NS 300000000ULL
 /* A pause is twice as long as the one before so often (our choice: 30 s become 8 min, and 1 s where a report has come before 16 s). */
 #define DOUBLINGS 4
-/* Each time that so many buffers were spared the first header may be on one packet more (our choice: a buffer's packets are lost together,
+/* Each time that this many buffers were spared the first header may be on one packet more (our choice: a buffer's packets are lost together,
  * and a fast flow has hardly one of a single packet). */
 #define SPARED 32
 

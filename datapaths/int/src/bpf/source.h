@@ -16,13 +16,13 @@ const volatile struct {
 	__u32 full_size;
 	__u32 full_every;
 	__u32 hops;
-	/* A header on one packet of so many. */
+	/* A header on one packet of this many. */
 	__u32 one_in;
 	/* What selects: all that are set must hold. */
 	__u32 by_port;
 	__u32 by_address;
 	__u32 by_cgroup;
-	/* Octets of the largest header: so much lower is the segment size. */
+	/* Octets of the largest header: this much lower is the segment size. */
 	__u32 reserve;
 	/* Time is of TAI rather than of this machine alone. */
 	__u32 tai;

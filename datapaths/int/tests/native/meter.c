@@ -9,7 +9,7 @@ typedef unsigned long long __u64;
 
 #include "../../src/bpf/meter.h"
 
-/* The rate after two seconds with a packet in every so many nanoseconds. */
+/* The rate after two seconds with a packet in each of this many nanoseconds. */
 static __u64 steady(__u64 every)
 {
 	__u64 weight = 0;

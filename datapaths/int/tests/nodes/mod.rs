@@ -110,7 +110,7 @@ impl Chain {
         Some(Self { a, r, b, _turn: turn })
     }
 
-    /// Sends so many octets from a to port `port` of b; both ends' hashes are the same.
+    /// Sends this many octets from a to port `port` of b; both ends' hashes are the same.
     pub(crate) fn transfer(&self, port: u16, octets: usize) {
         self.transfer_to(SocketAddr::from((B, port)), octets);
     }

@@ -24,7 +24,7 @@ const INTERVAL_MAX: Nanos = Nanos::from_millis(1);
 /// Reports of a round trip. Our choice, because controllers that look at a part of the last round trip (Copa: half of it) then
 /// have a sample in it.
 const REPORTS_PER_RTT: u64 = 4;
-/// The clock of a controller stops when no report of the flow came for so long: it is idle, or its end was not reported. Our
+/// The clock of a controller stops when no report of the flow came for this long: it is idle, or its end was not reported. Our
 /// choice: longer than the waits of a path that works, so that what is missed are ticks in the void.
 const QUIET: Nanos = Nanos::from_secs(2);
 

@@ -9,7 +9,7 @@
 
 #include "window.h"
 
-/* An agent that has shown no sign of life for so long is gone: its flows are CUBIC. Our choice: half of what a stall may last. */
+/* An agent that has shown no sign of life for this long is gone: its flows are CUBIC. Our choice: half of what a stall may last. */
 #define AGENT_SILENCE 500000ull
 /*
  * The largest window that is applied. With it tcp_sndbuf_expand() in Linux net/ipv4/tcp_input.c, which multiplies the window

@@ -24,7 +24,7 @@
 #define CHIRP_ONE (1ull << CHIRP_SHIFT)
 /* A rise of the delay that falls back counts as cross traffic from this many packets on (pathChirp's L). */
 #define CHIRP_EXCURSION 5
-/* The module of 2018: so many gaps above the smallest so far spoil a chirp. */
+/* The module of 2018: this many gaps above the smallest so far spoil a chirp. */
 #define CHIRP_WIDENINGS 5
 /* Fewer exact samples than this give no estimate (core/cc/src/chirp/train.rs). */
 #define CHIRP_FEWEST 4
@@ -34,7 +34,7 @@
 #define CHIRP_INITIAL 10
 /* The smallest window after a reduction (RFC 5681, section 3.1). */
 #define CHIRP_SMALLEST_WINDOW 2
-/* A standing queue so long ends chirping (newest branch). */
+/* A standing queue this long ends chirping (newest branch). */
 #define CHIRP_OVERLOAD 30000000ull
 
 #define CHIRP_NEVER (~0ull)
@@ -135,7 +135,7 @@ struct chirp_onset {
 	/* Of the packet before: its delay, and the gap before it. */
 	__s64 delay;
 	__u64 gap;
-	/* The delay of the next is longer when it is so much longer: what the hosts' clocks and timers add. 0 in core/cc. */
+	/* The delay of the next is longer when it is this much longer: what the hosts' clocks and timers add. 0 in core/cc. */
 	__u64 slack;
 	struct chirp_rise rise;
 	/* Of rises that fell back: number and sum of the gaps that they explain. */
@@ -367,7 +367,7 @@ static inline __u64 chirp_read(struct chirp_train *train)
 	if (onset >= train->first_gap)
 		return chirp_max(train->first_gap, chirp_dispersion(train));
 	step = chirp_less(train->first_gap, train->last_gap) / (train->samples - 2);
-	/* The queue grew by more than the slack, so that the path's gap is so much wider than this one. */
+	/* The queue grew by more than the slack, so that the path's gap is this much wider than this one. */
 	return chirp_less(onset + train->onset.slack, step / 2);
 }
 

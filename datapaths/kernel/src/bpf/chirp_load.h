@@ -160,7 +160,7 @@ static inline void load_clock(struct chirp_load *l, __u64 now, __u32 packets)
 	l->last_ack = now;
 }
 
-/* A packet of a chirp has come back: sent so long after the one before, and arrived so long after. */
+/* A packet of a chirp has come back: sent this long after the one before, and arrived this long after. */
 static inline void load_acked(const struct chirp_load *l, struct chirp_train *train, __u32 index, __u64 sent, __u64 arrived,
 			      int coarse)
 {

@@ -136,7 +136,7 @@ struct copa {
 	struct extreme standing;
 	struct extreme near;
 	struct extreme most;
-	/* The windows of late, and from when on they were; the newest is at history_last, and so many are known. */
+	/* The windows of late, and from when on they were; the newest is at history_last, and this many are known. */
 	struct {
 		u64 since;
 		u64 cwnd;

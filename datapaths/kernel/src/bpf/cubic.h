@@ -55,7 +55,7 @@
 #define HYSTART_CUSHION_MAX 1000u
 
 struct cubic {
-	/* A packet of window for so many acknowledged. */
+	/* A packet of window for this many acknowledged. */
 	u32 cnt;
 	u32 last_max;
 	/* The window and the time when the curve was last read. */

@@ -11,7 +11,7 @@
  *	W_max and the curve		unchanged	W_max = w, a new curve	unchanged
  *	in slow start			leaves it	leaves it		stays in it
  *	timeout: threshold		w		0.95 w			w
- *	timeout: window			the kernel's	the kernel's		10 packets, if it had so many
+ *	timeout: window			the kernel's	the kernel's		10 packets, if it had this many
  *
  * d = max(1, w/4) where the hop has room for d + 4 packets for each of its flows and round trips show less than a quarter of its queue, else nothing: at 10 % of loss every round trip has one,
  * the flow is always in recovery, where no acknowledgement opens the window, and it must grow at the loss or not at all.
@@ -33,7 +33,7 @@
 /* L1G grows by a quarter of the window, with room for as many packets more. Our choices: half of slow start's half; a report is old. */
 #define MEDIUM_GROWTH_SHIFT 2
 #define MEDIUM_MARGIN 4u
-/* ... while less of the queue than one in so many stands, as round trips show. Our choice, as in cubic_medium.rs. */
+/* ... while less of the queue than one in this many stands, as round trips show. Our choice, as in cubic_medium.rs. */
 #define MEDIUM_GROWS_BELOW 4u
 /* The cap is at least this, and so is L1G's window after a timeout. RFC 6928: the initial window. */
 #define MEDIUM_INITIAL 10u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The smallest or largest RTT of the last so many microseconds, in bounded memory: a monotone queue, each entry of which beats all
+ * The smallest or largest RTT of the last this many microseconds, in bounded memory: a monotone queue, each entry of which beats all
  * later ones. A sample that does not beat the newest entry and follows its opening by less than a slice of the window only
  * prolongs that entry: an extreme is never forgotten early, and is remembered at most a slice too long. As core/cc/src/filter.rs.
  * Plain C without a library.

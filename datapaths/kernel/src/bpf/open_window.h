@@ -19,7 +19,7 @@
  */
 #define OPEN_PACKETS 65536u
 /*
- * SO_MAX_PACING_RATE from here on is not a rate (8 Tbit/s) but a window: so many bytes, times 2^32. The largest number stands for no limit,
+ * SO_MAX_PACING_RATE from here on is not a rate (8 Tbit/s) but a window: this many bytes, times 2^32. The largest number stands for no limit,
  * as always. It is the one number that every process may set on its socket and a controller here can read.
  */
 #define WINDOW_FROM (1ull << 40)

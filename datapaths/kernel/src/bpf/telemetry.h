@@ -25,9 +25,9 @@
 #define TELEMETRY_REPORTS 3u
 /* G1, in microseconds, where the hop does not say how long its queue takes to drain. Our choice: 60 packets at 14 Mbit/s. */
 #define TELEMETRY_DRAIN_US 50000u
-/* G3: so many losses of the medium in a row are spared, the next is congestion. Our choice, as in core/cc/src/cubic_medium.rs. */
+/* G3: this many losses of the medium in a row are spared, the next is congestion. Our choice, as in core/cc/src/cubic_medium.rs. */
 #define TELEMETRY_STREAK 128u
-/* In a row means within so many smoothed RTTs of each other. Our choice: what congestion there was has drained. */
+/* In a row means within this many smoothed RTTs of each other. Our choice: what congestion there was has drained. */
 #define TELEMETRY_STREAK_RTTS 4u
 
 /*
@@ -38,8 +38,8 @@
 #define TELEMETRY_SHORT_QUEUE 20u
 
 /*
- * Round trips that were longer than the smallest for so long, and equal, while the hop's queue was empty, are the path's: of flights of which
- * the larger is so much larger, in thirds of the smaller and in packets. Equal are those that differ by no more than a part and a time. As
+ * Round trips that were longer than the smallest for this long, and equal, while the hop's queue was empty, are the path's: of flights of which
+ * the larger is this much larger, in thirds of the smaller and in packets. Equal are those that differ by no more than a part and a time. As
  * in core/cc/src/path_rtt.rs.
  */
 #define PATH_LONGER_FOR_US 10000000u
@@ -166,7 +166,7 @@ arithmetic int path_rtt_is_usual(struct path_rtt *p, u32 of_flow, u32 rtt_us)
 	return 1;
 }
 
-/* A round trip that is longer than usual, of a packet with which so many were in flight. */
+/* A round trip that is longer than usual, of a packet with which this many were in flight. */
 arithmetic void path_rtt_take_longer(struct path_rtt *p, const struct pl_telemetry *r, const struct telemetry_flow *f, u32 rtt_us,
 				     u32 flight, u8 *seen)
 {

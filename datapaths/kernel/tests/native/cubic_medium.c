@@ -344,7 +344,7 @@ static void the_cap_is_for_windows_that_were_spared(void)
 	CHECK(!medium_is_capped(&m, &w, &f));
 }
 
-/* For so long the RTT is `path` ms, and a packet more a ms of flights above `fits`; flights go up and down between two. */
+/* For this long the RTT is `path` ms, and a packet more a ms of flights above `fits`; flights go up and down between two. */
 static void fly(struct path_rtt *p, struct telemetry_flow *f, u32 *least_us, u32 ms, u32 least, u32 most, u32 room, u32 path, u32 fits)
 {
 	struct pl_telemetry r = record(LOSS_UNKNOWN, room);

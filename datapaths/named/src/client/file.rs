@@ -22,7 +22,7 @@ use crate::Partial;
 use crate::partial::Paths;
 use crate::store::{StoreError, write_failed};
 
-/// Units are marked as there after so many bytes (our choice: less costs a write for each batch, more is asked for again when the fetch
+/// Units are marked as there after this many bytes (our choice: less costs a write for each batch, more is asked for again when the fetch
 /// is killed).
 const MARK: u64 = 1 << 20;
 

@@ -59,7 +59,7 @@ impl Back {
         &self.bell
     }
 
-    /// So many bytes were taken out of the queue.
+    /// This many bytes were taken out of the queue.
     pub(super) fn took(&self, bytes: u64) {
         self.consumed.fetch_add(bytes, Ordering::Release);
         self.ring();
@@ -84,7 +84,7 @@ pub struct Reader {
     batch: VecDeque<Bytes>,
     /// Read and not yet reported.
     unreported: u64,
-    /// Report after so many.
+    /// Report after this many.
     report_every: u64,
     end: Option<Box<FetchStats>>,
 }

@@ -25,11 +25,11 @@ use super::{FetchError, Options, Progress};
 /// Between two calls of the progress callback (our choice: as fast as one reads).
 const PROGRESS: Nanos = Nanos::from_millis(100);
 
-/// No program listens at any source: given up after so long with two refusals from each (our choice: a router that starts at the same
+/// No program listens at any source: given up after this long with two refusals from each (our choice: a router that starts at the same
 /// time is there by then).
 const REFUSED: Nanos = Nanos::from_millis(1500);
 
-/// After so many datagrams at once there are probably more, and it is not worth a call to ask (our choice: a request's worth).
+/// After this many datagrams at once there are probably more, and it is not worth a call to ask (our choice: a request's worth).
 const MORE: usize = 64;
 
 struct Requester {

@@ -29,7 +29,7 @@ const COLLECTING: usize = 2;
 /// Longest collection: 64 MB (our choice: half a million files).
 const LONGEST_COLLECTION: u64 = 64_000_000;
 
-/// Places that were found are asked for again after so long (our choice: a router that came nearer is seen within it).
+/// Places that were found are asked for again after this long (our choice: a router that came nearer is seen within it).
 const PLACES_FOR: Duration = Duration::from_secs(30);
 
 /// Fetches at once (our choice: each is a thread and up to [`BUFFER`] bytes).
@@ -38,10 +38,10 @@ const FETCHES: usize = 64;
 /// Bytes of one fetch that may wait for a client (our choice: 100 ms at 320 Mbit/s; 256 MB for all fetches together).
 const BUFFER: u64 = 4_000_000;
 
-/// A fetch whose client took nothing for so long makes room for another's (our choice: longer than a browser is busy with what it has).
+/// A fetch whose client took nothing for this long makes room for another's (our choice: longer than a browser is busy with what it has).
 const SETTLED: Duration = Duration::from_secs(5);
 
-/// And is ended after so long in any case (our choice: as long as a request may take; a player that was paused asks for the rest again).
+/// And is ended after this long in any case (our choice: as long as a request may take; a player that was paused asks for the rest again).
 const STALLED: Duration = Duration::from_secs(60);
 
 /// All that the gateway knows.

@@ -19,7 +19,7 @@ pub(super) struct Client {
 #[derive(Debug)]
 pub(super) struct Places {
     most: usize,
-    /// What has waited for its client for so long makes room.
+    /// What has waited for its client for this long makes room.
     settled: Duration,
     table: Mutex<Table>,
     left: Notify,
@@ -89,7 +89,7 @@ impl Places {
         }
     }
 
-    /// Ends the connections of what has waited for its client for so long.
+    /// Ends the connections of what has waited for its client for this long.
     pub(super) fn end_idle(&self, longest: Duration) {
         let now = Instant::now();
         let table = self.table();

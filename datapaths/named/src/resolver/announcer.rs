@@ -13,7 +13,7 @@ use paceline_icn::resolve::ResolveKey;
 use super::{ResolveError, announce};
 use crate::store::Store;
 
-/// An announcement holds for so long (our choice: a router that died is forgotten within two minutes).
+/// An announcement holds for this long (our choice: a router that died is forgotten within two minutes).
 const TTL: Duration = Duration::from_secs(120);
 
 /// It is repeated so often (our choice: two may get lost), and then the store is looked at again.
@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(40);
 /// After a failure sooner.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The service has so long to answer.
+/// The service has this long to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is announced, and where.

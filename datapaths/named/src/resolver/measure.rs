@@ -17,10 +17,10 @@ use super::{ResolveError, any_like, random, resolve, system};
 /// address (our choice).
 const PROBES: usize = 2;
 
-/// A place that has not answered is asked again after so long (our choice).
+/// A place that has not answered is asked again after this long (our choice).
 const AGAIN: Duration = Duration::from_millis(300);
 
-/// Once one has answered, others have so many times as long, and no less than 50 ms (our choice: a slower one is not what
+/// Once one has answered, others have this many times as long, and no less than 50 ms (our choice: a slower one is not what
 /// one looks for).
 const SLOWER: u32 = 4;
 const SLOWER_AT_LEAST: Duration = Duration::from_millis(50);

@@ -13,7 +13,7 @@ use crate::store::{ReadError, Store, StoreError, Stored};
 /// Objects that are open at once (our choice: a quarter of the 1024 descriptors that a process may have unless it asks for more).
 const OPEN: usize = 256;
 
-/// An object is looked at again after so long, before it is served: it may have been removed or changed since (our choice).
+/// An object is looked at again after this long, before it is served: it may have been removed or changed since (our choice).
 const FRESH: Duration = Duration::from_millis(500);
 
 /// So often it is looked whether objects that are open were removed, so that they take no place on the disk for ever (our choice).

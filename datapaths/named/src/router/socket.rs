@@ -91,7 +91,7 @@ impl Socket {
         }
     }
 
-    /// Waits for a datagram here or at one of the `others`, so long at most.
+    /// Waits for a datagram here or at one of the `others`, this long at most.
     pub(super) fn wait<'a>(&'a self, most: Duration, others: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<()> {
         let sockets = std::iter::once(self.inner.as_fd()).chain(others);
         let mut fds: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
@@ -145,7 +145,7 @@ impl Batch {
         }
     }
 
-    /// Whether a burst of so many units has room.
+    /// Whether a burst of this many units has room.
     pub(super) fn has_room(&self, units: usize) -> bool {
         let messages = if self.segments { 1 } else { units };
         self.used + units * SEGMENT <= BYTES && self.messages.len() + messages <= MESSAGES

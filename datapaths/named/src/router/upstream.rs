@@ -30,14 +30,14 @@ use job::{FIRST_AHEAD, Job};
 /// Fetches at once (our choice: each has up to 7 MB).
 const JOBS: usize = 16;
 
-/// A fetch that was asked for nothing in so long makes room for any other (our choice: several round trips, so that a receiver that still fetches
+/// A fetch that was asked for nothing in this long makes room for any other (our choice: several round trips, so that a receiver that still fetches
 /// has asked since).
 const SETTLED: Nanos = Nanos::from_millis(500);
 
 /// Bytes that a fetch has on its way or out of order (our choice: a round trip of 100 ms at 320 Mbit/s).
 const BUFFER: u64 = 4 << 20;
 
-/// A request that went through more routers than our own, and comes while nothing of ours was answered, is our own: after so long it
+/// A request that went through more routers than our own, and comes while nothing of ours was answered, is our own: after this long it
 /// is refused as a loop (our choice: longer than a round trip).
 const LOOP: Nanos = Nanos::from_millis(300);
 

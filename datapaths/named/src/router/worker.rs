@@ -13,11 +13,11 @@ use super::socket::{Batch, SEGMENT, SEGMENTS, Socket};
 use super::upstream::Upstream;
 use super::{Counts, Shared};
 
-/// While requests come faster than this they are left to gather for so long: each time that the thread wakes costs as much as ten
+/// While requests come faster than this they are left to gather for this long: each time that the thread wakes costs as much as ten
 /// units (our choice: a tenth of the round trip of a wireless LAN with its first hop, half of the time between two requests of eq. 8).
 const GATHER: Nanos = Nanos::from_micros(500);
 
-/// Ask again after so long for what was here a moment ago (our choice: the time of an upstream fetch nearby).
+/// Ask again after this long for what was here a moment ago (our choice: the time of an upstream fetch nearby).
 const AGAIN: Nanos = Nanos::from_millis(20);
 
 pub(super) struct Worker {

@@ -213,7 +213,7 @@ impl Store {
     }
 }
 
-/// Sees to it that there is room for so many bytes, where the file system can.
+/// Sees to it that there is room for this many bytes, where the file system can.
 fn reserve(file: &File, bytes: u64, of: &Path) -> Result<(), StoreError> {
     let full = || StoreError::Full { path: of.to_owned() };
     let Ok(length) = i64::try_from(bytes) else { return Err(full()) };

@@ -69,7 +69,7 @@ impl Conn {
         through
     }
 
-    /// Writes what `load` answers into the queue, as `sendmsg(2)` would into the socket's buffer, in a call of which so many bytes `went`.
+    /// Writes what `load` answers into the queue, as `sendmsg(2)` would into the socket's buffer, in a call of which this many bytes `went`.
     pub(crate) fn send<'a>(
         &self,
         fd: c_int,

@@ -161,7 +161,7 @@ extern "C-unwind" fn getsockopt(
         (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) => &u32::try_from(kept.pacing).unwrap_or(u32::MAX).to_ne_bytes(),
         _ => return answer,
     };
-    // SAFETY: as above, so many bytes.
+    // SAFETY: as above, this many bytes.
     let room = unsafe { *len } as usize;
     // SAFETY: as above.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.cast::<u8>(), room.min(bytes.len())) };

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nothing waits so long unless something hangs.
+/// Nothing waits this long unless something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a client reads.
@@ -16,15 +16,15 @@ pub(crate) enum Reader {
     Keen,
     /// Not before the server says so, or ends: until then what TCP does not hold is queued.
     Gated,
-    /// So many bytes a second.
+    /// This many bytes a second.
     Slow(u64),
     /// Not for a while, then everything.
     Late(Duration),
-    /// Stops for a while after so many bytes; says a word when it has all.
+    /// Stops for a while after this many bytes; says a word when it has all.
     Stalled(u64, Duration),
-    /// Says a word and reads an answer of so many bytes, so many times.
+    /// Says a word and reads an answer of this many bytes, this many times.
     Asking(usize, usize),
-    /// At once, and sends so many bytes of the pattern meanwhile.
+    /// At once, and sends this many bytes of the pattern meanwhile.
     Sending(u64),
 }
 

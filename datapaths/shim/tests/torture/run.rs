@@ -23,7 +23,7 @@ pub(crate) struct Case {
     pub(crate) end: End,
     /// How the program ends without the library.
     pub(crate) exit: Exit,
-    /// The first client gets at least so many of the bytes, and the rest depends on how fast who is: the program ends, or a
+    /// The first client gets at least this many of the bytes, and the rest depends on how fast who is: the program ends, or a
     /// call is cancelled, in the middle of them.
     pub(crate) least: Option<u64>,
     /// Two sequences that are woven into each other.

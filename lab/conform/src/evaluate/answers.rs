@@ -196,7 +196,7 @@ pub(super) fn harm_by_loss(name: &str, cells: &Cells, _: Effort) -> Answer {
     harms(name, cells, "lost at random, %", &MEDIUM.map(|share| share * 100.0), "shares of losses")
 }
 
-/// A share holds when so many seconds in a row each half second has 40 to 60 % (our choice: a cycle of BBR is a third of a second
+/// A share holds when this many seconds in a row each half second has 40 to 60 % (our choice: a cycle of BBR is a third of a second
 /// here, and a sawtooth of CUBIC's takes longer than both).
 const HOLDS_FOR: f64 = 2.0;
 const PART: f64 = 0.5;

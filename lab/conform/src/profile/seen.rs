@@ -12,7 +12,7 @@ use super::paths::Standard;
 const JOINED: usize = 5;
 /// Shares of the own flow of both flows between which sharing is called even (our choice: RFC 9743 asks for no figure).
 const EVEN: (f64, f64) = (0.4, 0.6);
-/// New capacity counts as found when so much of it is used (our choice).
+/// New capacity counts as found when this much of it is used (our choice).
 const FOUND: f64 = 0.8;
 const SO_MUCH: &str = "80 %";
 
@@ -132,7 +132,7 @@ impl Curves {
         if own + rival > 0.0 { own / (own + rival) } else { 0.0 }
     }
 
-    /// Where a constant rate rises for the first time: from, to, and the seconds until so much of it is used. Nothing on a path whose
+    /// Where a constant rate rises for the first time: from, to, and the seconds until this much of it is used. Nothing on a path whose
     /// rate changes all the time.
     fn rises(&self) -> Option<(f64, f64, Option<f64>)> {
         let changes: Vec<usize> =

@@ -7,7 +7,7 @@ use crate::trajectory::{Point, Trajectory, median, quantile};
 const WHO: &str = "bbr";
 /// Seconds after which start-up and drain are over on the paths here (our choice).
 const STEADY: f64 = 3.0;
-/// A window of so many packets is ProbeRTT's: 4, and one for the packet on its way (draft section 4.3.5).
+/// A window of this many packets is ProbeRTT's: 4, and one for the packet on its way (draft section 4.3.5).
 const PROBING: f64 = 5.5;
 
 pub(super) const RULES: &[Rule] = &[

@@ -21,7 +21,7 @@ const DELAY: f64 = 0.3;
 /// Least part of the original's throughput over any trace (our choice: below it a model is stuck, whatever the median).
 const LEAST: f64 = 0.5;
 
-/// So many synthetic courses.
+/// This many synthetic courses.
 pub fn courses(seed: u64, many: u32, delay: Nanos, length: Nanos) -> Vec<Course> {
     let course =
         |number| Course { trace: Arc::new(synthetic(seed, number, length)), delay, length, seed: number.into() };

@@ -77,7 +77,7 @@ pub(super) fn cell_of<'a>(
     }
 }
 
-/// Medians in a table: cell by cell, in each every contestant. At most so many rows.
+/// Medians in a table: cell by cell, in each every contestant. At most this many rows.
 pub fn cells_table(sweep: &Sweep, cells: &[Cell], most: usize) -> String {
     let mut order: Vec<&Cell> = cells.iter().collect();
     order.sort_by_key(|cell| cell.cell);
@@ -176,7 +176,7 @@ pub fn cells_json(sweep: &Sweep, cells: &[Cell]) -> String {
     text
 }
 
-/// What failed, a line each, with what shows it again; at most so many.
+/// What failed, a line each, with what shows it again; at most this many.
 pub fn failed_lines(failures: &[Failed], most: usize) -> Vec<String> {
     let mut lines: Vec<String> = failures
         .iter()

@@ -1,4 +1,4 @@
-//! The folder of results: `_sweep.json`, and `contestant=NAME/part-NNNNN.parquet` for so many cells each.
+//! The folder of results: `_sweep.json`, and `contestant=NAME/part-NNNNN.parquet` for this many cells each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

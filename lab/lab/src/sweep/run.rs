@@ -6,7 +6,7 @@ use super::point::Point;
 use super::{Folder, Sweep, SweepError};
 use crate::runner::{Attempt, Cause, Progress, Runner, RunnerError, Task};
 
-/// Runs what is missing, so many runs at once (0 for one per core), and keeps each as it ends. A run that fails is kept with
+/// Runs what is missing, this many runs at once (0 for one per core), and keeps each as it ends. A run that fails is kept with
 /// its seed ([`Folder::failures`]), and the others go on.
 ///
 /// # Errors

@@ -112,7 +112,7 @@ impl Run {
         &self.outcome.series.as_ref().unwrap().flows[0]
     }
 
-    /// Points of the series in so many seconds.
+    /// Points of the series in this many seconds.
     pub(crate) fn steps(&self, seconds: f64) -> usize {
         (seconds / STEP.as_secs_f64()) as usize
     }

@@ -125,7 +125,7 @@ const TIMES: [f64; 5] = [2.0, 2.23, 3.0, 4.0, 8.0];
 /// By how much an exponent may be beyond its range: finite time, and probabilities that are the same only about.
 const SLACK: f64 = 0.2;
 
-/// Single runs differ by a tenth to a fifth: so many make the median sure to about as much as ratios differ.
+/// Single runs differ by a tenth to a fifth: this many make the median sure to about as much as ratios differ.
 const SEEDS: u64 = 12;
 
 fn unlike(flow: &Contestant, case: &Unlike) -> Result<Vec<Claim>, PathError> {

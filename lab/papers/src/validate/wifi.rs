@@ -81,7 +81,7 @@ impl Link {
         self.paths[way].air().unwrap_or_default()
     }
 
-    /// Goodput of a saturated direction over 20 s, Mbit/s; with a request for every so many packets.
+    /// Goodput of a saturated direction over 20 s, Mbit/s; with one request for this many packets.
     fn saturate(&mut self, per_request: Option<u32>) -> f64 {
         let seconds = 20;
         (0..900).for_each(|_| self.push(DOWN, FULL));
@@ -160,7 +160,7 @@ fn requests() -> Result<Vec<Claim>, PathError> {
     Ok(claims)
 }
 
-/// What requests of so many units, as often as the rate asks for, do: share of the time on the air with the interframe space before it,
+/// What requests of this many units, as often as the rate asks for, do: share of the time on the air with the interframe space before it,
 /// frames in an aggregate, median and 99th percentile of the delay in ms.
 fn burst(wifi: &Wifi, rate: Rate, units: u32) -> Result<[f64; 4], PathError> {
     let mut link = Link::new(wifi)?;

@@ -4,7 +4,7 @@ use paceline_lab::record::LinkRecord;
 
 use super::*;
 
-/// A hop where so many packets waited, and of 200 so many were dropped and lost.
+/// A hop where this many packets waited, and of 200 this many were dropped and lost.
 fn link(name: &str, queue_packets: f64, dropped: u64, lost: u64) -> LinkRecord {
     LinkRecord {
         name: name.to_owned(),

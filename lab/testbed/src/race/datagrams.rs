@@ -69,7 +69,7 @@ pub(super) type Ended = Result<Finished, String>;
 pub(super) struct Span {
     pub(super) at: Time,
     pub(super) until: Time,
-    /// Its bytes, where it has so many.
+    /// Its bytes, where it has this many.
     pub(super) goal: Option<u64>,
 }
 
@@ -310,7 +310,7 @@ impl Source for Turns {
     }
 }
 
-/// Notes when the last of so many bytes has come.
+/// Notes when the last of this many bytes has come.
 struct Counted {
     clock: Clock,
     goal: Option<u64>,

@@ -7,7 +7,7 @@ use paceline_path::{Delay, Path};
 
 use paceline_emulator::frame::Frame;
 
-/// Most links of a world, those of hosts included: with Linux's TTL of 64, packets cross so many (our choice: a round number
+/// Most links of a world, those of hosts included: with Linux's TTL of 64, packets cross this many (our choice: a round number
 /// below it).
 pub(super) const MOST_LINKS: usize = 60;
 

@@ -61,7 +61,7 @@ const ENDS: [Column; 8] = [
     number("REFUSED", 3),
 ];
 
-/// Messages are taken in for so long before anything is shown. Our choice: a sign of life and ten reports of a hop.
+/// Messages are taken in for this long before anything is shown. Our choice: a sign of life and ten reports of a hop.
 const FIRST: Duration = Duration::from_millis(1200);
 /// How long a message is waited for at a time.
 const STEP: Duration = Duration::from_secs(1);

@@ -129,7 +129,7 @@ fn sample(packets: u64, app_limited: bool) -> RateSample {
     }
 }
 
-/// Out of slow start under a window of 50 packets, so many of which were delivered in the last round trip.
+/// Out of slow start under a window of 50 packets, this many of which were delivered in the last round trip.
 fn delivering(packets: u64) -> Bench {
     let mut bench = Bench::steady(60);
     bench.rate = Some(sample(packets, false));

@@ -21,7 +21,7 @@ pub(super) const FIRST_AHEAD: u64 = MAX_UNITS as u64;
 /// Units of a fetch that are kept in memory after they came.
 const RECENT: usize = 2048;
 
-/// A fetch that no request needed for so long ends.
+/// A fetch that no request needed for this long ends.
 const IDLE: Nanos = Nanos::from_secs(3);
 
 /// Those who asked for a fetch that are remembered (our choice: who is not among them is served all the same).

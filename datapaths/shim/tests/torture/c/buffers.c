@@ -3,7 +3,7 @@
 #include "handlers.h"
 #include <sys/resource.h>
 
-// A page that may not be read, behind so many bytes that may.
+// A page that may not be read, behind this many bytes that may.
 static unsigned char *before_hole(size_t readable) {
     unsigned char *pages = mmap(NULL, readable + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED || mprotect(pages + readable, 4096, PROT_NONE) != 0) fail("mmap");

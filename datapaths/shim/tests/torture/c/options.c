@@ -92,7 +92,7 @@ static void linger_fork(void) {
     report("ended: %d", all_ended());
 }
 
-// No one reads: close waits so long, and no longer.
+// No one reads: close waits this long, and no longer.
 static void linger_limited(int blocking) {
     int fd = take();
     struct linger linger = {1, 2};

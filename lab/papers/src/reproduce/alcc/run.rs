@@ -50,7 +50,7 @@ impl Run {
         }
     }
 
-    /// One-way delay below which so many percent of packets are, ms; 0 when none arrived.
+    /// One-way delay below which this many percent of packets are, ms; 0 when none arrived.
     pub(super) fn delay(&self, percent: usize) -> f64 {
         self.delays.get(percent).copied().unwrap_or(0.0)
     }

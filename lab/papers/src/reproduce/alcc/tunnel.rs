@@ -31,7 +31,7 @@ const UDP: [Visit; 3] = [
     Visit { from: 5.0 / 7.0, to: 6.0 / 7.0, mbps: 30.0 },
 ];
 
-/// The contestant in a tunnel for so many seconds; the visits keep their shares of the run, whatever its length.
+/// The contestant in a tunnel for this many seconds; the visits keep their shares of the run, whatever its length.
 fn setup(
     bench: &Bench<'_>,
     file: &'static File,

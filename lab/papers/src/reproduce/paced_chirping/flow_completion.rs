@@ -12,7 +12,7 @@ use paceline_report::svg::short;
 /// The flows of the experiment among the scenario's: the first is the greedy one.
 const FAMILY: usize = 1;
 const FLOWS: u64 = 1000;
-/// Flows of so many bytes or more are long.
+/// Flows of this many bytes or more are long.
 const LONG: u64 = 100_000;
 
 /// How sizes are read.

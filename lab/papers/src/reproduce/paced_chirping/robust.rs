@@ -16,7 +16,7 @@ const STEP: Nanos = Nanos::from_millis(1);
 /// Longest silence that is not a stall, seconds: a least retransmission timeout (Linux: 200 ms) and a round trip, rounded
 /// up.
 const STALL: f64 = 0.25;
-/// Simulated seconds of a run, and starts of flows that differ by up to so much.
+/// Simulated seconds of a run, and starts of flows that differ by up to this much.
 const SECONDS: f64 = 3.0;
 const RUNS: &str = "10";
 

@@ -346,7 +346,7 @@ fn without_own_window(row: &Row<'_>, rows: &[Row<'_>]) -> Vec<String> {
     row.outside().map(text).collect()
 }
 
-/// Why a figure is outside, by so many percent, from simulated runs: native, as it is, and without each of [`WITHOUT`].
+/// Why a figure is outside, by this many percent, from simulated runs: native, as it is, and without each of [`WITHOUT`].
 fn cause(figure: &Figure, outside: f64, runs: &[Vec<Run>], target: f64) -> String {
     let [native, as_it_is, without @ ..] = runs else { return String::new() };
     let apart = |runs: &[Run]| Apart::of(figure, runs, native);

@@ -22,7 +22,7 @@ public final class AlccOptions {
      * ask TCP for it.
      */
     static final int MSS = 1448 - Frames.MAX_HEADER;
-    /** TLS adds at most so much to a record (1.2 with AES-GCM: 5 + 8 + 16). */
+    /** TLS adds at most this much to a record (1.2 with AES-GCM: 5 + 8 + 16). */
     static final int TLS_OVERHEAD = 29;
 
     String spec = "copa";

@@ -40,7 +40,7 @@ final class ByteQueue {
         return taken;
     }
 
-    /** Takes so many bytes whatever the capacity. */
+    /** Takes this many bytes whatever the capacity. */
     void append(ByteBuffer from, int count) {
         int left = count;
         while (left > 0) {

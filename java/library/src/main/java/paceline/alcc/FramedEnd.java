@@ -5,7 +5,7 @@ import paceline.alcc.FrameException.Rule;
 
 /** One end of a framed connection: checks acknowledgements, and knows when one of its own is due. No socket, no clock. */
 final class FramedEnd {
-    /** So many frames are acknowledged at once: acknowledgements clock the sender then (RFC 5681 section 4.2). */
+    /** This many frames are acknowledged at once: acknowledgements clock the sender then (RFC 5681 section 4.2). */
     private static final int EACH = 2;
 
     private boolean open;

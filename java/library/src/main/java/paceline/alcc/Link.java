@@ -17,7 +17,7 @@ import java.nio.channels.SocketChannel;
 final class Link {
     /** A handshake that took longer was repeated, and says nothing about the RTT (TCP sends a SYN again after 1 s). */
     private static final long HANDSHAKE_LIMIT = 900_000_000;
-    /** A connection that closes is given up after so long without a byte acknowledged, as in the Rust engine. */
+    /** A connection that closes is given up after this long without a byte acknowledged, as in the Rust engine. */
     private static final long LINGER = 60_000_000_000L;
 
     final SocketChannel channel;

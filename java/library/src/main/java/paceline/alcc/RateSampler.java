@@ -33,7 +33,7 @@ final class RateSampler {
         return appLimitedUntil != 0;
     }
 
-    /** The application ran dry with so many bytes on the way. */
+    /** The application ran dry with this many bytes on the way. */
     void markAppLimited(long inFlight) {
         appLimitedUntil = Math.max(delivered + inFlight, 1);
     }

@@ -43,7 +43,7 @@ final class BbrAggregation {
         epochAcked = 0.0;
     }
 
-    /** Packets to add to the window at a bandwidth of so many packets per second. */
+    /** Packets to add to the window at a bandwidth of this many packets per second. */
     double allowance(double bandwidth) {
         return Math.floor(Math.min(Math.max(extra[0], extra[1]), Math.floor(bandwidth * MAX_SECONDS)));
     }

@@ -10,7 +10,7 @@ final class BbrFilter {
     private final long[] rounds = new long[3];
     private final double[] values = new double[3];
 
-    /** Over so many rounds. */
+    /** Over this many rounds. */
     BbrFilter(long window) {
         this.window = window;
     }

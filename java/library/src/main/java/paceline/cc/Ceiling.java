@@ -7,16 +7,16 @@ package paceline.cc;
 final class Ceiling {
     /** Packets of a cycle at the least: two losses among them are the 5 % (mvfst: 2 over its tolerance) ... */
     private static final long PACKETS = 40;
-    /** ... below a low ceiling those of so many round trips, but not fewer than these (our choice), ... */
+    /** ... below a low ceiling those of this many round trips, but not fewer than these (our choice), ... */
     private static final double ROUND_TRIPS = 20.0;
     private static final double LEAST_PACKETS = 8.0;
-    /** ... or so many losses among fewer (our choice: a tenth of them). */
+    /** ... or this many losses among fewer (our choice: a tenth of them). */
     private static final long LOSSES = 4;
     /** Packets of a cycle at the least while a flow starts (our choice: the initial window). */
     private static final long FIRST_PACKETS = 10;
     /** Cycles in a row without a clear answer, after which half of their packets is forgotten (our choice). */
     private static final int MANY = 64;
-    /** One packet in so many may be lost: 5 % (mvfst, {@code lossToleranceParam_}), and 2 % beside a queue (BBRv3). */
+    /** One packet in this many may be lost: 5 % (mvfst, {@code lossToleranceParam_}), and 2 % beside a queue (BBRv3). */
     private static final long TOLERATED = 20;
     private static final long TOLERATED_IN_QUEUES = 50;
     /** How far losses must be beyond that: squares of standard deviations, times the square of the above, per packet. */
@@ -27,7 +27,7 @@ final class Ceiling {
     /** Shares of loss up to which the ceiling rises (as above: 2 %), and up to which its steps double (our choice). */
     private static final double RISES = 0.02;
     private static final double DOUBLES = 0.01;
-    /** The first step up is this part of the ceiling, and at least so many packets (our choice). */
+    /** The first step up is this part of the ceiling, and at least this many packets (our choice). */
     private static final double FIRST_STEP = 1.0 / 32.0;
     private static final double LEAST_STEP = 1.0 / 16.0;
     /** Packets that are counted at most (our choice: squares of them stay far from overflow). */

@@ -4,9 +4,9 @@ package paceline.cc;
 final class CopaDelays {
     /** Part of the swing below which the queue counts as nearly empty: a tenth (NSDI 2018, section 3.3). */
     private static final long EMPTY = 10;
-    /** An RTT is near the smallest when it is above it by one part in so many at most (our choice) ... */
+    /** An RTT is near the smallest when it is above it by one part in this many at most (our choice) ... */
     private static final long NEAR = 256;
-    /** ... and a queue that has not come near it for so many round trips stands (our choice: four times Copa's 5). */
+    /** ... and a queue that has not come near it for this many round trips stands (our choice: four times Copa's 5). */
     private static final long STANDS = 20;
 
     /** What the queue did in the last 5 RTT. */
@@ -108,7 +108,7 @@ final class CopaDelays {
 
     /**
      * What the queue did in the last 5 RTT. {@code tolerance} is how much of the smallest RTT sample counts as empty in any
-     * case, {@code part} the part of the swing (one in so many) that stays in a queue that stands.
+     * case, {@code part} the part of the swing (one in this many) that stays in a queue that stands.
      */
     Queue queue(long tolerance, long part) {
         long left = Units.since(near.get(), min());

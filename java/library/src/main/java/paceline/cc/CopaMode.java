@@ -11,21 +11,21 @@ final class CopaMode {
     private static final long STANDING = 2;
     /** ... and when a fifth stays (our choice: beside CUBIC Copa's own swing may empty that much) ... */
     private static final long STANDING_IF_PROVEN = 5;
-    /** ... for so long after a loss (our choice: as long as RTTmin is remembered) ... */
+    /** ... for this long after a loss (our choice: as long as RTTmin is remembered) ... */
     private static final long PROVEN = 10 * Units.SECOND;
     /**
      * ... that came when 1/delta was at least this many times its default (our choice: like flows that a newcomer's slow
      * start has misled lose packets before they come so far).
      */
     private static final double PROOF = 8.0;
-    /** A flow does not drain for so long after that loss (our choice: Reno's losses are rare on long paths). */
+    /** A flow does not drain for this long after that loss (our choice: Reno's losses are rare on long paths). */
     private static final long UNDOUBTED = 30 * Units.SECOND;
     /**
-     * So long after its first acknowledgement a flow takes no queue for a competitor's (our choice: as long as RTTmin is
+     * This long after its first acknowledgement a flow takes no queue for a competitor's (our choice: as long as RTTmin is
      * remembered; it may have begun in a queue) ...
      */
     private static final long SETTLING = 10 * Units.SECOND;
-    /** ... nor so long after a drain, before it has lost a packet (our choice: Default mode then empties the queue). */
+    /** ... nor this long after a drain, before it has lost a packet (our choice: Default mode then empties the queue). */
     private static final long AFTER_DRAIN = 3 * Units.SECOND;
     /**
      * RTTs of growth that a flow makes up for at once when a queue that swung proves to stand (our choice: as many as the
@@ -77,7 +77,7 @@ final class CopaMode {
         rests = 0;
     }
 
-    /** What part of its swing, one in so many, stays in a queue that stands. */
+    /** What part of its swing, one in this many, stays in a queue that stands. */
     long standing(long now) {
         return proven(now) ? STANDING_IF_PROVEN : STANDING;
     }

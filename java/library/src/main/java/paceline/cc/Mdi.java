@@ -29,7 +29,7 @@ final class Mdi extends Controller {
     private static final double LITTLE_WINDOW = 2.0;
     /** How far the smallest delay then grows in an epoch, in ms (the release of Verus). */
     private static final double MIN_DELAY_GROWTH = 10.0;
-    /** Round trips up to so many times those of training are the same (our choice: the smallest RTT has waiting in it). */
+    /** Round trips up to this many times those of training are the same (our choice: the smallest RTT has waiting in it). */
     private static final double SLACK = 1.25;
     /** Most epochs run by one late tick (our choice, as Verus: 20 ms is a bad timer, more is a stall). */
     private static final long MAX_EPOCHS = 4;

@@ -10,7 +10,7 @@ import java.util.Map;
 final class Names {
     /** Names within this edit distance are near ... */
     private static final int NEAR = 3;
-    /** ... and so many of them are suggested. */
+    /** ... and this many of them are suggested. */
     private static final int SUGGESTED = 3;
     /** Characters of a text from outside that an error repeats, so that it stays one readable line. */
     private static final int CLIPPED = 40;

@@ -33,7 +33,7 @@ public final class Pacing {
         set(Kind.RATE, rate);
     }
 
-    /** Answers: after a gap of so many nanoseconds. */
+    /** Answers: after a gap of this many nanoseconds. */
     void gap(long nanos) {
         set(Kind.GAP, nanos);
     }

@@ -1,7 +1,7 @@
 package paceline.cc;
 
 /**
- * The smallest or largest span of the last so many nanoseconds, in bounded memory and without allocation
+ * The smallest or largest span of the last this many nanoseconds, in bounded memory and without allocation
  * ({@code core/cc/src/filter.rs}).
  *
  * <p>A sample that does not beat the newest entry and follows its opening by less than 1/32 of the window only prolongs

@@ -18,7 +18,7 @@ public final class FixedController extends Controller {
     /** See rtt. */
     public long rate;
 
-    /** A window of so many bytes. */
+    /** A window of this many bytes. */
     public FixedController(long window) {
         this.window = window;
     }

@@ -10,7 +10,7 @@ public final class Steady {
     private static final int FLIGHT = 40;
     /** Time between packets. */
     private static final long GAP = Units.MILLISECOND;
-    /** One packet in so many is lost: windows come back to where they were, so that the cost is that of a working point. */
+    /** One packet in this many is lost: windows come back to where they were, so that the cost is that of a working point. */
     private static final long LOSS_EVERY = 1000;
     /** The RTT breathes by 62 us a step, up and down over 64 steps. */
     private static final long SWING = 62_000;

@@ -26,11 +26,11 @@ public final class TestServer implements Closeable {
     public final Map<String, byte[]> parts = new ConcurrentHashMap<>();
     /** Sessions so far. */
     public final AtomicInteger sessions = new AtomicInteger();
-    /** The connection is reset after so many bytes of an upload. */
+    /** The connection is reset after this many bytes of an upload. */
     public volatile int killAfter = Integer.MAX_VALUE;
-    /** The disk is full after so many bytes of an upload. */
+    /** The disk is full after this many bytes of an upload. */
     public volatile int fullAfter = Integer.MAX_VALUE;
-    /** It stops to read after so many bytes of an upload, until this is larger. */
+    /** It stops to read after this many bytes of an upload, until this is larger. */
     public volatile int pauseAt = Integer.MAX_VALUE;
     /** It does so now. */
     public volatile boolean isPaused;

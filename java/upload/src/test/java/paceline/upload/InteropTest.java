@@ -173,7 +173,7 @@ class InteropTest {
         return line.trim();
     }
 
-    /** {@code -Dpaceline.big=BYTES}: so much each way. */
+    /** {@code -Dpaceline.big=BYTES}: this much each way. */
     @Test
     void aLotEachWay() throws Exception {
         long size = Long.getLong("paceline.big", 0);

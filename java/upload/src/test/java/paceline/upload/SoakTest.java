@@ -31,7 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 import paceline.transfer.TransferClient;
 
 /**
- * So many bytes up and down through an emulated path of 500 Mbit/s, with small writes, stalls, resets and kills of either end:
+ * This many bytes up and down through an emulated path of 500 Mbit/s, with small writes, stalls, resets and kills of either end:
  * {@code -Dpaceline.soak.bytes=1000000000 -Dpaceline.bin=target/release/paceline}. Needs root. {@code -Dpaceline.soak.seed} draws
  * what happens, {@code -Dpaceline.soak.controller} is another one than copa.
  */
