@@ -326,7 +326,7 @@ impl Scoreboard {
         self.get(self.cursor).map(|packet| packet.seq)
     }
 
-    /// The flow stopped, by the window or for want of data: which holds for the packets sent since it last did. Where it is the
+    /// The flow stopped, limited by the window or by the lack of data; this holds for the packets sent since the last stop. Where it is the
     /// window, it limits all that is on its way, though data was wanting in between (Linux `tcp_cwnd_validate`: a limit that
     /// was reached counts for the round).
     pub(crate) fn end_burst(&mut self, window_limited: bool) {

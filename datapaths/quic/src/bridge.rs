@@ -8,8 +8,8 @@
 //! - An episode lasts until something sent after its start is acknowledged (RFC 9002 section 7.3.2), and the window counts
 //!   at once: no proportional rate reduction.
 //! - There is no call for a probe timeout: [`Controller::on_timeout`] means persistent congestion (section 7.6).
-//! - Losses that never were are not told: [`Controller::on_spurious`] never comes.
-//! - A mark is told without the number of marked bytes. To a controller that does not use ECN it is the loss of one
+//! - Spurious losses are not reported: [`Controller::on_spurious`] never comes.
+//! - A mark is reported without the number of marked bytes. To a controller that does not use ECN it is the loss of one
 //!   packet, since quinn sends ECT(0) whatever the controller (RFC 3168 section 5 asks for the same answer).
 //! - A rate becomes a window: see [`Credit`].
 //! - Ticks come late, each for its own time, at the next call; the last one that is due at an acknowledgement comes after it.

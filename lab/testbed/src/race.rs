@@ -118,7 +118,7 @@ impl From<NamespaceError> for RaceError {
     }
 }
 
-/// What of these flows over this graph the real world does otherwise than the simulator, one line each.
+/// Differences from the simulator for these flows over this graph, one line each.
 ///
 /// # Errors
 /// One line: the first thing that it cannot do, and how to fix it.

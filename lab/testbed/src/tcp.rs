@@ -142,8 +142,8 @@ pub enum KernelError {
     },
 }
 
-/// How the kernel runs this flow, and what of it the kernel decides alone, one line each. Where it is not `wanted` who drives it,
-/// the kernel's own congestion control does if there is one, then a module of ours, then the agent.
+/// How the kernel runs this flow, and what of it the kernel decides alone, one line each. The driver is the `wanted` one, else the
+/// kernel's own congestion control if there is one, then a module of ours, then the agent.
 ///
 /// # Errors
 /// What the kernel does not have, and how to fix it.

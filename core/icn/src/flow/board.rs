@@ -323,7 +323,7 @@ impl Board {
         count
     }
 
-    /// The flow stopped, by the window or for want of units: which holds for those asked for since it last did.
+    /// The flow stopped, limited by the window or by the lack of units; this holds for the units asked for since the last stop.
     pub(crate) fn end_burst(&mut self, window_limited: bool) {
         let from = (self.burst_from.saturating_sub(self.first) as usize).min(self.records.len());
         for record in self.records.range_mut(from..) {

@@ -12,7 +12,7 @@ struct Contrast {
     missed: Vec<&'static str>,
 }
 
-/// Sentences about the claims that ours and others are held to; none where there are none. `rivals`: what of a contestant's
+/// Sentences about the claims that ours and others are held to; none where there are none. `rivals`: which part of a contestant's
 /// name identifies it, and what to call it, ours last.
 pub(super) fn sentences(claims: &[Claim], rivals: &[(&'static str, &'static str)]) -> Vec<String> {
     let Some((ours, others)) = rivals.split_last() else { return Vec::new() };

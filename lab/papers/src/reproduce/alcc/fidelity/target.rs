@@ -308,7 +308,7 @@ fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError
     for (at, runs) in wanted.iter().zip(simulated.chunks(2 + WITHOUT.len())) {
         let row = &rows[*at];
         let causes = row.outside().map(|(figure, apart)| {
-            let sure = if apart.surely_outside(row.target) { "" } else { ", of which chance may be a part" };
+            let sure = if apart.surely_outside(row.target) { "" } else { ", which may be chance" };
             format!(
                 "{} {}{sure}. {}",
                 FIGURES[figure].name,

@@ -31,7 +31,7 @@ final class ChunkRing {
         first += count;
     }
 
-    /** The flow stopped: which holds for the chunks since it last did. */
+    /** The flow stopped; this holds for the chunks since the last stop. */
     void endBurst(boolean windowLimited) {
         for (long number = Math.max(burstFrom, first); number < next; number++) {
             slots[(int) number & slots.length - 1].windowLimited = windowLimited;
