@@ -105,7 +105,7 @@ pub enum Dropped {
     #[error(transparent)]
     Message(#[from] BadMessage),
     /// Without the number that the source's requests carry: a stranger's, or of an earlier fetch.
-    #[error("the answer is to no request of this fetch")]
+    #[error("the answer belongs to no request of this fetch")]
     Nonce,
     /// A unit that is not wanted, or was not asked for.
     #[error("unit {0} was not asked for")]

@@ -271,7 +271,7 @@ pub enum ReportError {
     #[error("the report is of IOAM namespace {0:#06x}, this is {NAMESPACE:#06x}")]
     Namespace(u16),
     /// A field that says what cannot be.
-    #[error("{0} of the report cannot be")]
+    #[error("the report contradicts itself: {0}")]
     Nonsense(&'static str),
 }
 
@@ -299,13 +299,13 @@ impl FlowReport {
         spoken(self.v, self.ns)?;
         let lost = u64::from(self.lost_q) + u64::from(self.lost_m) + u64::from(self.lost_u);
         if u64::from(self.rcv) + lost > u64::from(self.exp) {
-            return Err(ReportError::Nonsense("exp, which is less than what came and what was lost,"));
+            return Err(ReportError::Nonsense("exp is less than what came and what was lost"));
         }
         if self.hops.len() > MAX_HOPS {
-            return Err(ReportError::Nonsense("the number of hops"));
+            return Err(ReportError::Nonsense("it has too many hops"));
         }
         if self.bottleneck.is_some_and(|hop| usize::from(hop) >= self.hops.len()) {
-            return Err(ReportError::Nonsense("bottleneck, which is not one of the hops,"));
+            return Err(ReportError::Nonsense("bottleneck is not one of the hops"));
         }
         Ok(())
     }

@@ -138,7 +138,7 @@ pub enum FetchError {
     #[error(transparent)]
     Part(#[from] StoreError),
     /// The thread of the fetch is gone.
-    #[error("{0}: the fetch ended without a word; please report it")]
+    #[error("{0}: the fetch ended without a result; please report it")]
     Gone(Name),
 }
 

@@ -53,7 +53,7 @@ pub enum PlanError {
     #[error("{0}")]
     Controller(String),
     /// Packets of no sensible size.
-    #[error("packets of {0} bytes of payload cannot be; from 200 to 1472 can")]
+    #[error("a payload of {0} bytes in a packet is not possible; give 200 to 1472")]
     Size(u16),
 }
 

@@ -149,7 +149,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         ),
         (
             SMALL.replace("reno@tcp", "copa:delta=0.1..0.5@udp"),
-            "s.toml:3: contestants[0]: 'copa:delta=0.1..0.5@udp' holds a range, but who races is the same in every run; name each value as a contestant",
+            "s.toml:3: contestants[0]: 'copa:delta=0.1..0.5@udp' holds a range, but contestants are the same in every run; name each value as a contestant",
         ),
         (
             SMALL.replace("10 Mbit/s", "-10 Mbit/s"),
@@ -321,7 +321,7 @@ fn bad_options_name_the_option() {
         ),
         (
             |o| o.contestants = Some("copa:delta=0.1..0.5@udp".into()),
-            "--contestants: 'copa:delta=0.1..0.5@udp' holds a range, but who races is the same in every run; name each value as a contestant",
+            "--contestants: 'copa:delta=0.1..0.5@udp' holds a range, but contestants are the same in every run; name each value as a contestant",
         ),
         (|o| o.contestants = Some("reno@tcp,reno@tcp".into()), "--contestants: reno@tcp races twice; take one out"),
         (

@@ -95,7 +95,7 @@ pub enum KernelError {
         instead: String,
     },
     /// No module of ours is this controller.
-    #[error("{flow}: no module is {controller}; they are {}; write {controller}@tcp:driven_by=agent", there.join(", "))]
+    #[error("{flow}: no module is called {controller}; the modules are {}; write {controller}@tcp:driven_by=agent", there.join(", "))]
     NoModule {
         /// The contestant.
         flow: String,

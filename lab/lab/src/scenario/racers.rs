@@ -8,7 +8,7 @@ use crate::contestant::{Contestant, ContestantError};
 pub(super) enum RacerError {
     #[error(transparent)]
     Contestant(Box<ContestantError>),
-    #[error("'{0}' holds a range, but who races is the same in every run; name each value as a contestant")]
+    #[error("'{0}' holds a range, but contestants are the same in every run; name each value as a contestant")]
     Range(String),
     #[error("{0} races twice; take one out")]
     Twice(Contestant),
