@@ -152,7 +152,7 @@ pub enum WireError {
     #[error("trace type {0:#08x} belongs to no profile")]
     TraceType(u32),
     /// A length that does not fit.
-    #[error("{what} is {value}, which is out of range")]
+    #[error("{what} is {value}, which does not fit")]
     Length {
         /// Of what.
         what: &'static str,
