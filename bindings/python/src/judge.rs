@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use paceline_cc::event_log::{Reader, ReplayError, replay as feed};
 use paceline_conform::evaluate::{self as questions, Effort, EvaluateError};
-use paceline_conform::suite::{self, Measured, Score};
+use paceline_conform::suite::{self, Score};
 use paceline_conform::{capture, qlog, rules, said, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounded, Bounds};
+use paceline_lab::run::World;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -81,7 +82,7 @@ pub(crate) fn conform(
     if let Some(contestant) = run {
         let course = Course::default();
         let contestants = [(contestant, rules_of.clone())];
-        let judge = || suite::judge(&contestants, Measured::InTheSimulator, threads, &course);
+        let judge = || suite::judge(&contestants, World::Sim, threads, &course);
         scores = course.conduct(py, progress, |_| Ok(()), judge)?.map_err(broken)?;
     }
     for (kind, path) in &files {

@@ -7,7 +7,7 @@ use paceline_cc::Nanos;
 use paceline_experiment::Series;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::record::fields::{self, Value};
-use paceline_lab::record::{Record, read_json};
+use paceline_lab::record::{Run, read_json};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -18,13 +18,7 @@ use crate::table::{Columns, Table};
 /// One run that reached its end.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    pub(crate) record: Record,
-    /// Which of its flows are the contestant's own.
-    pub(crate) own: Vec<bool>,
-    pub(crate) series: Option<Series>,
-    /// At the shares 0, 0.01, ... 1 of packets; empty when nothing arrived.
-    pub(crate) delay_quantiles_ms: Vec<f64>,
-    pub(crate) queue_quantiles_ms: Vec<f64>,
+    pub(crate) run: Run,
     pub(crate) events: Vec<Row>,
 }
 
@@ -49,7 +43,7 @@ impl Records {
         for (index, finished) in self.finished.iter().enumerate() {
             let rows = rows(finished);
             labels.contestants.extend(std::iter::repeat_n(index, rows));
-            labels.runs.extend(std::iter::repeat_n(u64::from(finished.record.run), rows));
+            labels.runs.extend(std::iter::repeat_n(u64::from(finished.run.record.run), rows));
         }
         labels
     }
@@ -57,7 +51,7 @@ impl Records {
     /// A table whose first columns are `contestant` and `run`.
     fn labelled(&self, rows: impl Fn(&Finished) -> usize) -> Columns {
         let (labels, mut columns) = (self.labels(rows), Columns::default());
-        let names: Vec<String> = self.finished.iter().map(|finished| finished.record.contestant()).collect();
+        let names: Vec<String> = self.finished.iter().map(|finished| finished.run.record.contestant()).collect();
         columns.words("contestant", labels.contestants.into_iter().map(|index| &names[index]));
         columns.counts("run", labels.runs.into_iter().map(Some));
         columns
@@ -78,12 +72,12 @@ impl Records {
 
     /// Each record as one line of JSON.
     fn json(&self) -> Vec<String> {
-        self.finished.iter().map(|finished| serde_json::to_string(&finished.record).unwrap_or_default()).collect()
+        self.finished.iter().map(|finished| serde_json::to_string(&finished.run.record).unwrap_or_default()).collect()
     }
 
     /// A row for each run: `contestant`, and the columns of CSV and Parquet.
     fn records(&self) -> PyResult<Table> {
-        let rows: Vec<_> = self.finished.iter().map(|finished| fields::row(&finished.record)).collect();
+        let rows: Vec<_> = self.finished.iter().map(|finished| fields::row(&finished.run.record)).collect();
         let mut table = Columns::default();
         for (index, (name, kind)) in fields::head().iter().enumerate() {
             let column = rows.iter().map(|row| &row[index].1);
@@ -99,7 +93,7 @@ impl Records {
 
     /// A row for each percentile of packets of each run: delay on the path, and of this in queues.
     fn quantiles(&self) -> PyResult<Table> {
-        let of = |finished: &Finished| finished.delay_quantiles_ms.len();
+        let of = |finished: &Finished| finished.run.delay_quantiles_ms.len();
         let mut table = self.labelled(of);
         let all = |part: fn(&Finished) -> &Vec<f64>| {
             self.finished.iter().flat_map(move |run| part(run).iter().copied()).collect()
@@ -108,8 +102,8 @@ impl Records {
             "share",
             self.finished.iter().flat_map(|run| (0..of(run)).map(|percent| percent as f64 / 100.0)).collect(),
         );
-        table.all_numbers("delay_ms", all(|run| &run.delay_quantiles_ms));
-        table.all_numbers("queue_ms", all(|run| &run.queue_quantiles_ms));
+        table.all_numbers("delay_ms", all(|one| &one.run.delay_quantiles_ms));
+        table.all_numbers("queue_ms", all(|one| &one.run.queue_quantiles_ms));
         table.table()
     }
 
@@ -117,9 +111,9 @@ impl Records {
     fn series(&self) -> PyResult<Table> {
         let points = |series: &Series| series.capacity_mbps.len();
         let mut table =
-            self.labelled(|run| run.series.as_ref().map_or(0, |series| points(series) * series.flows.len()));
-        let series = || self.finished.iter().filter_map(|run| Some((run, run.series.as_ref()?)));
-        let flows = || series().flat_map(|(run, series)| series.flows.iter().map(move |flow| (run, series, flow)));
+            self.labelled(|one| one.run.series.as_ref().map_or(0, |series| points(series) * series.flows.len()));
+        let series = || self.finished.iter().filter_map(|one| Some((one, one.run.series.as_ref()?)));
+        let flows = || series().flat_map(|(one, series)| series.flows.iter().map(move |flow| (one, series, flow)));
         table.all_numbers(
             "time_s",
             flows().flat_map(|(_, series, _)| (0..points(series)).map(|point| time(series, point))).collect(),
@@ -128,19 +122,19 @@ impl Records {
             "flow",
             flows().flat_map(|(_, series, flow)| std::iter::repeat_n(Some(flow.index as u64 + 1), points(series))),
         );
-        let controller = |run: &Finished, index: usize| {
-            run.record.flows.get(index).map(|flow| format!("{}@{}", flow.controller, flow.via))
+        let controller = |one: &Finished, index: usize| {
+            one.run.record.flows.get(index).map(|flow| format!("{}@{}", flow.controller, flow.via))
         };
         table.words(
             "of",
-            flows().flat_map(|(run, series, flow)| {
-                std::iter::repeat_n(controller(run, flow.index).unwrap_or_default(), points(series))
+            flows().flat_map(|(one, series, flow)| {
+                std::iter::repeat_n(controller(one, flow.index).unwrap_or_default(), points(series))
             }),
         );
         table.flags(
             "own",
-            flows().flat_map(|(run, series, flow)| {
-                std::iter::repeat_n(Some(run.own.get(flow.index) != Some(&false)), points(series))
+            flows().flat_map(|(one, series, flow)| {
+                std::iter::repeat_n(Some(one.run.own.get(flow.index) != Some(&false)), points(series))
             }),
         );
         let numbers = |part: fn(&paceline_experiment::FlowSeries) -> &Vec<f64>| {
@@ -168,12 +162,12 @@ impl Records {
 
     /// A row for each step of each variable that a flow's controller describes.
     fn variables(&self) -> PyResult<Table> {
-        let of = |run: &Finished| -> usize {
-            let flows = run.series.iter().flat_map(|series| &series.flows);
+        let of = |one: &Finished| -> usize {
+            let flows = one.run.series.iter().flat_map(|series| &series.flows);
             flows.flat_map(|flow| flow.variables.values()).map(Vec::len).sum()
         };
         let mut table = self.labelled(of);
-        let series = || self.finished.iter().filter_map(|run| run.series.as_ref());
+        let series = || self.finished.iter().filter_map(|one| one.run.series.as_ref());
         let flows = || series().flat_map(|series| series.flows.iter().map(move |flow| (series, flow)));
         let variables = || {
             flows().flat_map(|(series, flow)| {
@@ -224,14 +218,7 @@ pub(crate) fn read_records(py: Python<'_>, path: PathBuf) -> PyResult<Records> {
             .map_err(|error| PyOSError::new_err(format!("{file}: cannot be read ({error}); name a file of records")))?;
         read_json(&file, from).map_err(|problem| PyValueError::new_err(problem.to_string()))
     })?;
-    let finished = |record| Finished {
-        record,
-        own: Vec::new(),
-        series: None,
-        delay_quantiles_ms: Vec::new(),
-        queue_quantiles_ms: Vec::new(),
-        events: Vec::new(),
-    };
+    let finished = |record| Finished { run: Run::recorded(record), events: Vec::new() };
     Ok(Records { finished: read.into_iter().map(finished).collect(), failures: Vec::new() })
 }
 

@@ -1,22 +1,22 @@
 //! Runs of all contestants, on threads of their own: the interpreter goes on meanwhile, and can stop them.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use paceline_cc::Nanos;
 use paceline_cc::observe::{Observer, both};
-use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Distribution, Excess, Flow, Hooks, Outcome, SharedTap, Subject, Tap, Via, endpoints};
+use paceline_experiment::{Flow, SharedTap, Subject, Tap, Via};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::flow_logs::FlowLogError;
-use paceline_lab::measure;
-use paceline_lab::race::{self, Settings, World as Where};
+use paceline_lab::race::{self, Settings};
 use paceline_lab::real::{self, RealError};
-use paceline_lab::record::{Record, rounded};
+use paceline_lab::record::Run;
+use paceline_lab::run::{Observers, RunError, World};
 use paceline_lab::run_logs::RunLogs;
 use paceline_lab::runner::{Attempt, Cause, Failure, Runner, Task};
 use paceline_lab::scenario::{KeyError, Options, Plan};
-use paceline_sim::World;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType};
@@ -31,11 +31,6 @@ use crate::events::{Events, Row};
 use crate::real::interrupt as interrupt_calls;
 use crate::records::{Finished, Records};
 use crate::scenario::{self, Given};
-
-/// Pieces of a run, between which it can be stopped: 2000, so that a long one has them often (our choice).
-const PIECES: u64 = 2000;
-/// A piece is not shorter than this, so that what comes between two costs nothing (our choice).
-const SHORTEST_PIECE: Nanos = Nanos::from_millis(10);
 
 /// Points of a series where no one says how many (our choice, as in a report: about what a plot can show).
 const POINTS: f64 = 600.0;
@@ -84,9 +79,7 @@ impl Failed {
 struct Order {
     step: Option<Nanos>,
     events: bool,
-    /// Over sockets and kernel flows, in real time.
-    real: bool,
-    /// Where event logs are written, and all that a race of the command is given besides.
+    /// In which world, where event logs are written, and all that a race of the command is given besides.
     settings: Settings,
     course: Course,
 }
@@ -100,21 +93,25 @@ struct Job<'a> {
 
 /// Why a run did not reach its end.
 #[derive(Debug, thiserror::Error)]
-enum RunError {
+enum Unfinished {
     #[error(transparent)]
-    Plan(#[from] KeyError),
-    #[error(transparent)]
-    Log(#[from] FlowLogError),
+    Run(#[from] RunError),
     #[error("{0}")]
     Controller(Fault),
-    #[error(transparent)]
-    Excess(#[from] Excess),
-    #[error(transparent)]
-    Real(#[from] RealError),
     #[error("a race in real time is under way in this process already; wait for its end")]
     Racing,
-    #[error("it was stopped")]
-    Stopped,
+}
+
+impl From<FlowLogError> for Unfinished {
+    fn from(problem: FlowLogError) -> Self {
+        Self::Run(problem.into())
+    }
+}
+
+impl From<KeyError> for Unfinished {
+    fn from(problem: KeyError) -> Self {
+        Self::Run(problem.into())
+    }
 }
 
 /// Runs every contestant; see `paceline.run`.
@@ -153,22 +150,21 @@ pub(crate) fn run(
             return Err(error::scenario_error(py, Some("contestants"), what));
         }
         real::acquire().map_err(|problem| PyOSError::new_err(in_python(&problem)))?;
-        real::check(contestants, &plans).map_err(|problem| {
-            let key = if let RealError::Plan(problem) = &problem { &problem.key } else { "real" };
-            error::scenario_error(py, Some(key), in_python(&problem))
-        })?;
     }
-    for flow in contestants.iter().filter(|_| !real).flat_map(|contestant| first.flows(contestant)) {
-        endpoints::check(&flow).map_err(|problem| {
-            error::scenario_error(py, Some("contestants"), problem.to_string().replace("add --real, or ", ""))
-        })?;
-    }
+    let world = if real { World::Real } else { World::Sim };
+    world.check(contestants, &plans).map_err(|problem| {
+        let key = match &problem {
+            RunError::Sim(_) => "contestants",
+            RunError::Real(RealError::Plan(problem)) => &problem.key,
+            _ => "real",
+        };
+        error::scenario_error(py, Some(key), in_python(&problem))
+    })?;
     let points = || Nanos::from_millis((first.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
     let order = Order {
         step: step.map(|given| given.unwrap_or_else(points)),
         events,
-        real,
-        settings: Settings { events: logs, ..Settings::default() },
+        settings: Settings { world, events: logs, ..Settings::default() },
         course: Course::default(),
     };
     let job = |contestant, plan| Job { contestant, plan, order: &order };
@@ -181,10 +177,8 @@ pub(crate) fn run(
         }
         interrupt_calls(py, scope.overdue())
     };
-    let ended = order.course.conduct(py, watch, look, || {
-        let threads = if real { Where::Real } else { Where::Sim }.threads(threads);
-        Runner::new(threads, &order.course).each(&jobs)
-    })?;
+    let ended =
+        order.course.conduct(py, watch, look, || Runner::new(world.threads(threads), &order.course).each(&jobs))?;
     let mut records = Records::default();
     for result in ended.map_err(|problem| PyRuntimeError::new_err(problem.to_string()))? {
         match result {
@@ -202,8 +196,9 @@ fn in_the_kernel(flow: &Flow) -> bool {
 }
 
 /// The same text as the command gives, but for its option, and without how to build a command.
-fn in_python(problem: &RealError) -> String {
-    let text = problem.to_string().replace("or leave out --real", "leave out real=True").replace("--real: ", "real: ");
+fn in_python(problem: &dyn std::error::Error) -> String {
+    let text = problem.to_string().replace("add --real, or ", "");
+    let text = text.replace("or leave out --real", "leave out real=True").replace("--real: ", "real: ");
     let build = text.find("build it with '").and_then(|from| Some((from, from + text[from..].find("', ")? + 3)));
     build.map_or(text.clone(), |(from, to)| {
         format!("{}take the command paceline of such a build, {}", &text[..from], &text[to..])
@@ -212,7 +207,7 @@ fn in_python(problem: &RealError) -> String {
 
 impl Task for Job<'_> {
     type Output = Finished;
-    type Error = RunError;
+    type Error = Unfinished;
 
     fn name(&self) -> String {
         self.contestant.to_string()
@@ -226,38 +221,55 @@ impl Task for Job<'_> {
         self.plan.scenario.seed
     }
 
-    fn run(&self) -> Result<Attempt<Finished>, RunError> {
-        if self.order.real {
-            return self.race();
+    fn run(&self) -> Result<Attempt<Finished>, Unfinished> {
+        match self.order.settings.world {
+            World::Real => {
+                let Racing(scope) = &Racing::begin().ok_or(Unfinished::Racing)?;
+                self.watched(Arc::clone(&scope.stop), &|| false, || scope.take())
+            }
+            // The thread's state in the interpreter is made once, not at each call of a controller.
+            World::Sim => Python::attach(|py| py.detach(|| self.simulate())),
         }
-        // The thread's state in the interpreter is made once, not at each call of a controller.
-        Python::attach(|py| py.detach(|| self.simulate())).map(Attempt::certain)
     }
 }
 
 impl Job<'_> {
-    /// In real time.
-    fn race(&self) -> Result<Attempt<Finished>, RunError> {
+    /// In virtual time, on this thread.
+    fn simulate(&self) -> Result<Attempt<Finished>, Unfinished> {
+        failure::clear();
+        let fault = RefCell::new(None);
+        let ends = || {
+            *fault.borrow_mut() = failure::take();
+            fault.borrow().is_some() || self.order.course.stop.load(Ordering::Relaxed)
+        };
+        self.watched(Arc::default(), &ends, || fault.take())
+    }
+
+    /// The run; what a controller in Python did wrong comes before what became of it.
+    fn watched(
+        &self,
+        abort: Arc<AtomicBool>,
+        ends: &dyn Fn() -> bool,
+        fault: impl Fn() -> Option<Fault>,
+    ) -> Result<Attempt<Finished>, Unfinished> {
         let Self { contestant, plan, order } = self;
         if order.course.stop.load(Ordering::Relaxed) {
-            return Err(RunError::Stopped);
+            return Err(RunError::Stopped.into());
         }
-        let racing = Racing::begin().ok_or(RunError::Racing)?;
         let mut taps = self.taps()?;
         let wanted = taps.wanted();
         let taps = Arc::new(Mutex::new(taps));
         let tap = wanted.then(|| Arc::clone(&taps) as SharedTap);
-        let hooks = Hooks { abort: racing.0.stop.clone(), tap, ..Hooks::default() };
-        let ended = real::run_with(contestant, plan, order.step, hooks);
-        if let Some(fault) = racing.0.take() {
-            return Err(RunError::Controller(fault));
+        let observers = Observers { sample_every: order.step, tap, abort, ends: Some(ends), ..Observers::default() };
+        let ended = paceline_lab::run::run(plan, contestant, order.settings.world, &observers);
+        if let Some(fault) = fault() {
+            return Err(Unfinished::Controller(fault));
         }
-        let (flows, outcome, host) = ended?;
-        let mut record = measure::record(plan, contestant, &flows, &outcome);
-        host.add_to(&mut record);
-        let trusted = host.trusted();
+        let ended = ended?;
+        let trusted = ended.trusted();
         let taps = std::mem::take(&mut *taps.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Attempt { output: self.finished(record, outcome, taps.finish()?), trusted })
+        let events = taps.finish()?;
+        Ok(Attempt { output: Finished { run: Run::of(plan, contestant, ended)?, events }, trusted })
     }
 
     /// What sees the run.
@@ -265,49 +277,6 @@ impl Job<'_> {
         let Self { contestant, plan, order } = self;
         let logs = race::logs(contestant, plan, &order.settings)?;
         Ok(Taps { events: order.events.then(Events::default), logs })
-    }
-
-    fn finished(&self, record: Record, outcome: Outcome, events: Vec<Row>) -> Finished {
-        Finished {
-            record,
-            own: self.plan.own(),
-            delay_quantiles_ms: quantiles(&outcome.delay),
-            queue_quantiles_ms: quantiles(&outcome.queue),
-            series: outcome.series,
-            events,
-        }
-    }
-
-    fn simulate(&self) -> Result<Finished, RunError> {
-        let Self { contestant, plan, order } = self;
-        failure::clear();
-        let config = plan.world(contestant, order.step)?;
-        let flows = config.flows.clone();
-        let mut taps = self.taps()?;
-        let wanted = taps.wanted();
-        let mut world = World::new(config, wanted.then_some(&mut taps as &mut dyn Tap));
-        let end = scenario::end(plan);
-        let piece = Nanos::from_nanos(end.as_nanos() / PIECES).max(SHORTEST_PIECE);
-        let mut until = Time::ZERO;
-        loop {
-            until += piece;
-            let over = world.run_until(until);
-            if let Some(fault) = failure::take() {
-                return Err(RunError::Controller(fault));
-            }
-            if order.course.stop.load(Ordering::Relaxed) {
-                return Err(RunError::Stopped);
-            }
-            if over {
-                break;
-            }
-        }
-        let mut outcome = world.finish();
-        if let Some(excess) = outcome.excess.take() {
-            return Err(excess.into());
-        }
-        let record = measure::record(plan, contestant, &flows, &outcome);
-        Ok(self.finished(record, outcome, taps.finish()?))
     }
 }
 
@@ -339,16 +308,11 @@ impl Tap for Taps {
     }
 }
 
-/// At the shares 0, 0.01, ... 1 of packets.
-fn quantiles(distribution: &Distribution) -> Vec<f64> {
-    (0..=100).filter_map(|percent| distribution.quantile_ms(f64::from(percent) / 100.0).map(rounded)).collect()
-}
-
-fn failed(py: Python<'_>, failure: Failure<RunError>) -> Failed {
+fn failed(py: Python<'_>, failure: Failure<Unfinished>) -> Failed {
     let message = failure.to_string();
     let Failure { name, number, seed, cause } = failure;
     let exception = match cause {
-        Cause::Error(RunError::Controller(fault)) => fault.exception.map(|error| error.into_value(py).into_any()),
+        Cause::Error(Unfinished::Controller(fault)) => fault.exception.map(|error| error.into_value(py).into_any()),
         Cause::Error(_) | Cause::Controller(_) | Cause::Panic { .. } => None,
     };
     Failed { contestant: name, run: number, seed, message, exception }

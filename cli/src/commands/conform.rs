@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use paceline_conform::capture::{self, FourTuple};
 use paceline_conform::page::{self, expected};
-use paceline_conform::suite::{Measured, Score, judge};
+use paceline_conform::suite::{Score, judge};
 use paceline_conform::{qlog, rules, said, watch};
 use paceline_files::is_standard;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::real;
+use paceline_lab::run::World;
 
 use super::{check_file, check_folder, count, save};
 use crate::progress::{Announce, Bar};
@@ -81,8 +82,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let files = files(args)?;
     let contestants = contestants(args, &known, !files.is_empty())?;
     let bar = Bar::new("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals);
-    let by = if args.real { Measured::InRealTime } else { Measured::InTheSimulator };
-    let scores = judge(&contestants, by, args.threads, &bar);
+    let world = if args.real { World::Real } else { World::Sim };
+    let scores = judge(&contestants, world, args.threads, &bar);
     bar.finish();
     let mut scores = scores?;
     scores.extend(files);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use paceline_files::is_standard;
 use paceline_lab::journal::Journal;
-use paceline_lab::race::World;
 use paceline_lab::real;
+use paceline_lab::run::World;
 use paceline_papers::claim::{Claim, json};
 use paceline_papers::reproduce::{PAPERS, Paper, Runs, Section, Settings, table, write};
 

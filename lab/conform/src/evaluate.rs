@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use paceline_lab::contestant::Contestant;
-use paceline_lab::race::RunError;
+use paceline_lab::run::RunError;
 use paceline_lab::runner::{Progress, Runner, RunnerError};
 use paceline_lab::scenario::ScenarioError;
 use serde::Serialize;

@@ -8,7 +8,7 @@ pub mod page;
 pub mod profile;
 pub mod qlog;
 pub mod read;
-pub mod real;
+pub mod ride;
 pub mod rig;
 pub mod rule;
 pub mod rules;

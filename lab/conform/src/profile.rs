@@ -6,8 +6,9 @@ mod seen;
 
 use paceline_cc::entry::Entry;
 use paceline_lab::contestant::{Contestant, ContestantError};
-use paceline_lab::race::{Job, RunError, Settings, World};
+use paceline_lab::race::{Job, Settings};
 use paceline_lab::record::Run;
+use paceline_lab::run::{RunError, World};
 use paceline_lab::runner::{Attempt, Progress, Runner, RunnerError, Task};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 

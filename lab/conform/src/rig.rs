@@ -1,11 +1,10 @@
 //! The paths on which rules are judged: scenarios, each with one flow of the contestant that is watched.
 
 use paceline_lab::contestant::Contestant;
-use paceline_lab::runner::{Attempt, Task};
-use paceline_lab::scenario::{KeyError, Options, Plan, ScenarioError, Source};
+use paceline_lab::run::RunError;
+use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 
-use crate::trajectory::{Facts, Origin, Trajectory};
-use crate::watch::Watch;
+use crate::trajectory::Facts;
 
 /// A path with what happens on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,58 +137,15 @@ pub enum RigError {
     /// The scenario does not take the contestant.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// Its world cannot be built.
-    #[error(transparent)]
-    Plan(#[from] KeyError),
-    /// The simulator cannot run it.
-    #[error(transparent)]
-    Sim(#[from] paceline_experiment::endpoints::NotSimulated),
     /// It has no run.
     #[error("the scenario has no run; report it")]
     NoRun,
-    /// The real world ended it.
+    /// Its world cannot run it, or did not reach the end.
     #[error(transparent)]
-    Real(#[from] paceline_lab::real::RealError),
+    Run(#[from] RunError),
     /// The real world left no points.
     #[error("{0}: the run left no samples of its flow; report it")]
     NoSamples(String),
-}
-
-/// One contestant on one rig, in the simulator.
-#[derive(Clone, Debug)]
-pub struct Simulated {
-    /// Who.
-    pub contestant: Contestant,
-    /// Where.
-    pub rig: Rig,
-}
-
-impl Task for Simulated {
-    type Output = Trajectory;
-    type Error = RigError;
-
-    fn name(&self) -> String {
-        format!("{} on {}", self.contestant, self.rig.name())
-    }
-
-    fn seed(&self) -> u64 {
-        1
-    }
-
-    fn check(&self) -> Result<(), RigError> {
-        let plan = self.rig.plan(&self.contestant)?;
-        plan.flows(&self.contestant).iter().try_for_each(paceline_experiment::endpoints::check)?;
-        Ok(())
-    }
-
-    fn run(&self) -> Result<Attempt<Trajectory>, RigError> {
-        let plan = self.rig.plan(&self.contestant)?;
-        let mut watch = Watch::new(&self.contestant.to_string(), 0, Origin::Simulated);
-        paceline_sim::run(plan.world(&self.contestant, None)?, Some(&mut watch));
-        let mut trajectory = watch.trajectory();
-        trajectory.facts = self.rig.facts();
-        Ok(Attempt::certain(trajectory))
-    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use paceline_lab::contestant::Contestant;
+use paceline_lab::run::World;
 use paceline_lab::runner::{Progress, Runner, RunnerError};
 
-use crate::real::Real;
-use crate::rig::{Rig, RigError, Simulated};
+use crate::ride::Ride;
+use crate::rig::{Rig, RigError};
 use crate::rule::{Rule, Verdict};
 use crate::rules;
 use crate::trajectory::Trajectory;
@@ -93,23 +94,13 @@ pub fn rigs(controller: &str) -> Vec<Rig> {
     rigs
 }
 
-/// Where trajectories are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measured {
-    /// In virtual time.
-    InTheSimulator,
-    /// In real time, behind an emulated path. [`paceline_lab::real::acquire`] comes first.
-    InRealTime,
-}
-
-/// Runs each contestant on the rigs of the rules of the controller named beside it, and judges. `threads` at once; 0 for one per
-/// core, in real time for a single one.
+/// Runs each contestant on the rigs of the rules of the controller named beside it, and judges. `threads` at once ([`World::threads`]).
 ///
 /// # Errors
 /// When a contestant cannot run there.
 pub fn judge(
     contestants: &[(Contestant, String)],
-    measured: Measured,
+    world: World,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<Score>, RunnerError<RigError>> {
@@ -118,18 +109,9 @@ pub fn judge(
         .enumerate()
         .flat_map(|(index, (_, rules_of))| rigs(rules_of).into_iter().map(move |rig| (index, rig)))
         .collect();
-    let of = |index: usize| contestants[index].0.clone();
-    let ended = match measured {
-        Measured::InTheSimulator => {
-            let tasks: Vec<Simulated> =
-                runs.iter().map(|(index, rig)| Simulated { contestant: of(*index), rig: *rig }).collect();
-            Runner::new(threads, progress).all(&tasks)?
-        }
-        Measured::InRealTime => {
-            let tasks: Vec<Real> = runs.iter().map(|(index, rig)| Real { contestant: of(*index), rig: *rig }).collect();
-            Runner::new(threads.max(1), progress).all(&tasks)?
-        }
-    };
+    let ride = |(index, rig): &(usize, Rig)| Ride { contestant: contestants[*index].0.clone(), rig: *rig, world };
+    let rides: Vec<Ride> = runs.iter().map(ride).collect();
+    let ended = Runner::new(world.threads(threads), progress).all(&rides)?;
     let mut by: BTreeMap<usize, Vec<(Rig, Trajectory)>> = BTreeMap::new();
     for ((index, rig), trajectory) in runs.into_iter().zip(ended) {
         by.entry(index).or_default().push((rig, trajectory));

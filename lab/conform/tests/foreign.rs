@@ -2,13 +2,15 @@
 
 use std::io::Cursor;
 
-use paceline_conform::rig::{Rig, Simulated};
+use paceline_conform::ride::Ride;
+use paceline_conform::rig::Rig;
 use paceline_conform::suite::Score;
 use paceline_conform::trajectory::Origin;
 use paceline_conform::{capture, qlog, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::events::EventLogs;
 use paceline_lab::qlog::Qlog;
+use paceline_lab::run::World;
 
 /// A qlog of a run of ours.
 fn logged(contestant: &str, rig: Rig) -> String {
@@ -440,6 +442,6 @@ fn a_bad_capture_is_one_line() {
 #[test]
 fn a_run_is_the_same_every_time() {
     use paceline_lab::runner::Task;
-    let task = Simulated { contestant: "reno@tcp".parse().unwrap(), rig: Rig::Short };
+    let task = Ride { contestant: "reno@tcp".parse().unwrap(), rig: Rig::Short, world: World::Sim };
     assert_eq!(task.run().unwrap().output, task.run().unwrap().output);
 }

@@ -13,6 +13,7 @@ pub mod qlog;
 pub mod race;
 pub mod real;
 pub mod record;
+pub mod run;
 pub mod run_logs;
 pub mod runner;
 pub mod scenario;

@@ -256,11 +256,12 @@ impl Meter {
         Self { began: Instant::now(), cpu_nanos: thread_cpu_nanos() }
     }
 
-    /// Writes the cost so far into the record. What the system does not report stays out.
+    /// Writes the cost so far into the record, where the CPU time of endpoints in real time stays. What the system does not report
+    /// stays out.
     pub fn stop(&self, record: &mut Record) {
         record.wall_s = Some(rounded(self.began.elapsed().as_secs_f64()));
         let used = thread_cpu_nanos().zip(self.cpu_nanos).map(|(now, then)| now.saturating_sub(then));
-        record.cpu_s = used.map(|nanos| rounded(nanos as f64 / 1e9));
+        record.cpu_s = record.cpu_s.or_else(|| used.map(|nanos| rounded(nanos as f64 / 1e9)));
         record.peak_mb = peak_kib().map(|kib| rounded(kib as f64 * 1024.0 / 1e6));
     }
 }

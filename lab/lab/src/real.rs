@@ -135,20 +135,8 @@ mod linux {
     /// Runs a plan; the flows are those of its world.
     ///
     /// # Errors
-    /// What went wrong.
-    pub fn run(
-        contestant: &Contestant,
-        plan: &Plan,
-        sample_every: Option<Nanos>,
-    ) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
-        run_with(contestant, plan, sample_every, Hooks::default())
-    }
-
-    /// The same with `hooks`: for someone who watches, or ends it early.
-    ///
-    /// # Errors
-    /// As [`run`], and when it was aborted.
-    pub fn run_with(
+    /// What went wrong, and when it was aborted.
+    pub(crate) fn run(
         contestant: &Contestant,
         plan: &Plan,
         sample_every: Option<Nanos>,
@@ -198,15 +186,7 @@ mod elsewhere {
     ///
     /// # Errors
     /// Always.
-    pub fn run(_: &Contestant, _: &Plan, _: Option<Nanos>) -> Result<(Vec<config::Flow>, Outcome, Host), RealError> {
-        Err(RealError::NeedsLinux)
-    }
-
-    /// Refused.
-    ///
-    /// # Errors
-    /// Always.
-    pub fn run_with(
+    pub(crate) fn run(
         _: &Contestant,
         _: &Plan,
         _: Option<Nanos>,
@@ -217,6 +197,10 @@ mod elsewhere {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{acquire, check, run, run_with};
+pub(crate) use elsewhere::run;
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{acquire, check};
 #[cfg(target_os = "linux")]
-pub use linux::{acquire, check, run, run_with};
+pub(crate) use linux::run;
+#[cfg(target_os = "linux")]
+pub use linux::{acquire, check};

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::claim::{Cell, Claim, ClaimError, Place};
 use paceline_lab::journal::Journal;
-use paceline_lab::race::{RunError, World};
+use paceline_lab::run::{RunError, World};
 use paceline_lab::runner::{Progress, RunnerError};
 use paceline_lab::scenario::ScenarioError;
 use paceline_lab::shell::quoted;

@@ -13,7 +13,7 @@ mod wifi;
 
 use std::sync::Arc;
 
-use paceline_path::{PathError, Trace};
+use paceline_path::Trace;
 
 use crate::claim::{Claim, ClaimError, markdown as claims};
 use paceline_lab::contestant::Contestant;
@@ -31,6 +31,8 @@ pub fn native_traces() -> [&'static str; 4] {
     native::TRACES
 }
 
+pub use bench::BenchError;
+
 /// Why claims were not held against runs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,7 +42,7 @@ pub enum ValidateError {
     Claim(#[from] ClaimError),
     /// Runs failed; of those in virtual time each is a mistake in a claim.
     #[error(transparent)]
-    Runner(#[from] RunnerError<PathError>),
+    Runner(#[from] RunnerError<BenchError>),
     /// A race could not be run.
     #[error(transparent)]
     Race(#[from] RaceError),
@@ -69,7 +71,7 @@ struct Group {
     name: String,
     /// Whose runs they are.
     contestants: String,
-    answer: Box<dyn Fn() -> Result<Vec<Claim>, PathError> + Send + Sync>,
+    answer: Box<dyn Fn() -> Result<Vec<Claim>, BenchError> + Send + Sync>,
 }
 
 impl Group {
@@ -77,7 +79,7 @@ impl Group {
     fn new(
         name: impl Into<String>,
         contestants: &[&str],
-        answer: impl Fn(&[Contestant]) -> Result<Vec<Claim>, PathError> + Send + Sync + 'static,
+        answer: impl Fn(&[Contestant]) -> Result<Vec<Claim>, BenchError> + Send + Sync + 'static,
     ) -> Result<Self, ClaimError> {
         let name = name.into();
         let known: Vec<Contestant> =
@@ -88,7 +90,7 @@ impl Group {
 
 impl Task for Group {
     type Output = Vec<Claim>;
-    type Error = PathError;
+    type Error = BenchError;
 
     fn name(&self) -> String {
         self.name.clone()
@@ -98,7 +100,7 @@ impl Task for Group {
         SEED
     }
 
-    fn run(&self) -> Result<Attempt<Vec<Claim>>, PathError> {
+    fn run(&self) -> Result<Attempt<Vec<Claim>>, BenchError> {
         let mut claims = (self.answer)()?;
         for claim in claims.iter_mut().filter(|claim| claim.contestant.is_empty()) {
             claim.contestant.clone_from(&self.contestants);

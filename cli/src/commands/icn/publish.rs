@@ -79,7 +79,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let (Some(key), Some(label)) = (key, &args.label) {
         let version = args.version.unwrap_or(now);
         let expires = args.expires.checked_mul(DAY).and_then(|time| time.checked_add(now));
-        let expires = expires.context("--expires: the day is beyond the last instant that a record can hold; give 30")?;
+        let expires =
+            expires.context("--expires: the day is beyond the last instant that a record can hold; give 30")?;
         name = store.sign(&key, label, version, expires, published.name)?;
         signed = Some(json!({ "label": label, "version": version, "expires_s": expires }));
     }

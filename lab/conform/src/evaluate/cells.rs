@@ -5,8 +5,9 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use paceline_lab::contestant::Contestant;
-use paceline_lab::race::{Job, RunError, Settings, World};
+use paceline_lab::race::{Job, Settings};
 use paceline_lab::record::{FlowRecord, Run};
+use paceline_lab::run::{RunError, World};
 use paceline_lab::runner::{Attempt, Task};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 use paceline_path::{Trace, TraceError};

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use paceline_cc::datapath::UDP;
 use paceline_cc::mdi::Delays;
 use paceline_cc::{Bytes, Misfit, Nanos, Rate, Spec};
-use paceline_experiment::{Flow, Outcome, Seed, Topology, Via};
+use paceline_experiment::{Excess, Flow, Outcome, Seed, Topology, Via};
 use paceline_path::{Direction, PathError, Synth, Trace};
 use paceline_sim::Config;
 
 use super::watch::{Move, Watch};
+use crate::run;
 use crate::runner::{Attempt, Task};
 
 /// Slowest and fastest mean of a synthetic trace, Mbit/s: those of one cell's users on a bad and on a good day (our choice).
@@ -85,6 +86,9 @@ pub enum CourseError {
     /// The path cannot be made.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// A window is in the wrong unit.
+    #[error(transparent)]
+    Excess(#[from] Excess),
 }
 
 impl Task for Watched<'_> {
@@ -122,7 +126,7 @@ impl Task for Watched<'_> {
 }
 
 impl Watched<'_> {
-    fn outcome(&self, watch: &mut Watch) -> Result<Outcome, PathError> {
+    fn outcome(&self, watch: &mut Watch) -> Result<Outcome, CourseError> {
         let course = self.course;
         let direction = Direction {
             trace: Some("trace".to_owned()),
@@ -141,6 +145,6 @@ impl Watched<'_> {
             cross: Vec::new(),
             sample_every: None,
         };
-        Ok(paceline_sim::run(config, Some(watch)))
+        Ok(run::simulated(config, Some(watch))?)
     }
 }

@@ -9,8 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::SweepError;
 use crate::contestant::Contestant;
-use crate::race::{Job, RunError, Settings};
+use crate::race::{Job, Settings};
 use crate::record::Record;
+use crate::run::RunError;
 use crate::runner::{self, Attempt, Task};
 use crate::scenario::{Options, ScenarioError, Source};
 use crate::version;

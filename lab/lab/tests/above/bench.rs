@@ -10,6 +10,7 @@ use paceline_cc::Nanos;
 use paceline_experiment::{FlowOutcome, FlowSeries, Outcome};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::real;
+use paceline_lab::run::{self, Observers, World};
 use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_testbed::prefer;
 
@@ -63,7 +64,8 @@ fn trusted(contestants: &[Contestant], plan: &Plan) -> Result<Vec<Run>, String> 
     let over = AtomicBool::new(false);
     let (results, punctual) = thread::scope(|scope| {
         let metronome = scope.spawn(|| punctual(&over));
-        let start = |contestant| scope.spawn(move || real::run(contestant, plan, Some(STEP)));
+        let observers = || Observers { sample_every: Some(STEP), ..Observers::default() };
+        let start = |contestant| scope.spawn(move || run::run(plan, contestant, World::Real, &observers()));
         let threads: Vec<_> = contestants.iter().map(start).collect();
         let results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         over.store(true, Ordering::Relaxed);
@@ -71,15 +73,15 @@ fn trusted(contestants: &[Contestant], plan: &Plan) -> Result<Vec<Run>, String> 
     });
     let mut runs = Vec::new();
     for (name, result) in contestants.iter().zip(results) {
-        let (_, outcome, host) = match result {
-            Ok(run) => run,
+        let ended = match result {
+            Ok(ended) => ended,
             Err(reason) if reason.to_string().contains("gives no interface") => return Err(reason.to_string()),
             Err(problem) => panic!("{name}: {problem}"),
         };
-        if !host.trusted() {
+        if !ended.trusted() {
             return Err("this machine is too busy: the emulator released packets late, twice".to_owned());
         }
-        runs.push(Run { name: name.to_string(), outcome, seconds: plan.scenario.seconds });
+        runs.push(Run { name: name.to_string(), outcome: ended.outcome, seconds: plan.scenario.seconds });
     }
     if punctual { Ok(runs) } else { Err("this machine is too busy: its threads wake up late, twice".to_owned()) }
 }

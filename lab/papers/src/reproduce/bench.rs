@@ -15,8 +15,7 @@ use super::{ReproduceError, Settings};
 use crate::claim::ClaimError;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::race::{RunError, World};
-use paceline_lab::real;
+use paceline_lab::run::{self, Observers, RunError, World};
 use paceline_lab::runner::{Attempt, Memory, Progress, Runner, Task};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 use paceline_lab::shell::quoted;
@@ -214,12 +213,8 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
         self.plan.scenario.seed
     }
 
-    /// In the real world a run that failed, or that shows the host rather than the path, is repeated once (our choice).
     fn repeats(&self) -> u32 {
-        match self.settings.world {
-            World::Sim => 0,
-            World::Real => 1,
-        }
+        self.settings.world.repeats()
     }
 
     fn key(&self) -> String {
@@ -233,22 +228,16 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
     }
 
     fn check(&self) -> Result<(), RunError> {
-        if self.settings.world == World::Real {
-            real::check(&self.plan.scenario.contestants, slice::from_ref(self.plan))?;
-        }
-        Ok(())
+        self.settings.world.check(&self.plan.scenario.contestants, slice::from_ref(self.plan)).map(drop)
     }
 
     fn run(&self) -> Result<Attempt<T>, RunError> {
         let Self { setup, plan, .. } = self;
-        let (outcome, cpu, trusted) = match self.settings.world {
-            World::Sim => (paceline_sim::run(plan.world(self.contestant(), setup.step)?, None), None, true),
-            World::Real => {
-                let (_, outcome, host) = real::run(self.contestant(), plan, setup.step)?;
-                (outcome, Some(host.cpu().as_secs_f64() / plan.scenario.seconds), host.trusted())
-            }
-        };
-        let finished = Finished { number: plan.number, outcome: &outcome, cpu, trusted };
+        let observers = Observers { sample_every: setup.step, ..Observers::default() };
+        let ended = run::run(plan, self.contestant(), self.settings.world, &observers)?;
+        let cpu = ended.host.as_ref().map(|host| host.cpu().as_secs_f64() / plan.scenario.seconds);
+        let trusted = ended.trusted();
+        let finished = Finished { number: plan.number, outcome: &ended.outcome, cpu, trusted };
         Ok(Attempt { output: (self.digest)(setup, &finished), trusted })
     }
 }

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn several_sources_hold_what_is_claimed_of_them() {
-        use paceline_lab::race::World;
+        use paceline_lab::run::World;
         use paceline_lab::runner::Unwatched;
 
         let settings =

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::grid::{Grid, alone, grids};
 use super::{Claim, Paper, ReproduceError, Section, Settings};
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_lab::version::VERSION;
 use paceline_report::{self, ReportError};
 

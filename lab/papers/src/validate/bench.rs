@@ -3,11 +3,24 @@
 use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_experiment::{Config, Cross, Flow, Outcome, Seed, Series, Topology, Way};
+use paceline_experiment::{Config, Cross, Excess, Flow, Outcome, Seed, Series, Topology, Way};
 use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
 
 use super::SEED;
 use paceline_lab::contestant::Contestant;
+use paceline_lab::run;
+
+/// Why a small world could not be run.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// One of its paths cannot be built.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// A window is in the wrong unit.
+    #[error(transparent)]
+    Excess(#[from] Excess),
+}
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.
 pub(super) struct Dumbbell {
@@ -111,8 +124,8 @@ impl Dumbbell {
     /// Runs it.
     ///
     /// # Errors
-    /// When a path of a claim cannot be built.
-    pub(super) fn run(&self) -> Result<Finished, PathError> {
+    /// When a path of a claim cannot be built, or a window is in the wrong unit.
+    pub(super) fn run(&self) -> Result<Finished, BenchError> {
         let seed = Seed(self.seed);
         let mut up = PathSpec { delay: self.delay, ..PathSpec::default() };
         if self.up_trace.is_some() {
@@ -133,7 +146,7 @@ impl Dumbbell {
             cross: self.cross.clone(),
             sample_every: self.step,
         };
-        Ok(Finished { outcome: paceline_sim::run(config, None), seconds: self.seconds as f64 })
+        Ok(Finished { outcome: run::simulated(config, None)?, seconds: self.seconds as f64 })
     }
 }
 

@@ -1,9 +1,7 @@
 //! BBR, Copa, Verus and Sprout against what their papers and specifications say.
 
-use paceline_path::PathError;
-
 use super::Group;
-use super::bench::Dumbbell;
+use super::bench::{BenchError, Dumbbell};
 use crate::claim::{Claim, ClaimError, Expected};
 use paceline_lab::contestant::Contestant;
 
@@ -22,7 +20,7 @@ pub(super) fn groups() -> Result<Vec<Group>, ClaimError> {
     ])
 }
 
-fn bbr(flow: &Contestant) -> Result<Vec<Claim>, PathError> {
+fn bbr(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
     let run = Dumbbell::new(100.0, 20.0, "infinite").flow(flow, 0.0).run()?;
     let setup = "bbr, 100 Mbit/s, 20 ms, infinite buffer, 60 s";
     let used = run.utilization() * 100.0;
@@ -43,7 +41,7 @@ fn bbr(flow: &Contestant) -> Result<Vec<Claim>, PathError> {
     ])
 }
 
-fn copa(flow: &Contestant) -> Result<Vec<Claim>, PathError> {
+fn copa(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for (mbps, rtt) in [(12.0, 20.0), (12.0, 40.0), (12.0, 100.0), (100.0, 20.0)] {
         let run = Dumbbell::new(mbps, rtt, "infinite").flow(flow, 0.0).run()?;
@@ -64,7 +62,7 @@ fn copa(flow: &Contestant) -> Result<Vec<Claim>, PathError> {
     Ok(claims)
 }
 
-fn verus(flows: &[Contestant]) -> Result<Vec<Claim>, PathError> {
+fn verus(flows: &[Contestant]) -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for (flow, (name, ratio, p50, p95)) in flows.iter().zip(VERUS) {
         let run = Dumbbell::new(12.0, 20.0, "infinite").flow(flow, 0.0).seconds(120).run()?;
@@ -88,7 +86,7 @@ fn verus(flows: &[Contestant]) -> Result<Vec<Claim>, PathError> {
     Ok(claims)
 }
 
-fn sprout(flow: &Contestant) -> Result<Vec<Claim>, PathError> {
+fn sprout(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     // At most 1000 packets/s are believed, so that at most C[5] - C[0] = 87 packets leave in a loop of feedback: a round
     // trip and the 20 ms between two forecasts.

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use paceline_cc::Nanos;
 use paceline_cc::registry::CONTROLLERS;
-use paceline_path::{Direction as PathSpec, PathError, Reorder};
+use paceline_path::{Direction as PathSpec, Reorder};
 
 use super::Group;
-use super::bench::Dumbbell;
+use super::bench::{BenchError, Dumbbell};
 use crate::claim::{Cell, Claim, ClaimError};
 use paceline_lab::contestant::Contestant;
 
@@ -72,7 +72,7 @@ struct Figures {
 }
 
 /// What Reno did over each: it is run once for all.
-type Yardstick = Arc<OnceLock<Result<Vec<Figures>, PathError>>>;
+type Yardstick = Arc<OnceLock<Result<Vec<Figures>, BenchError>>>;
 
 pub(super) fn groups() -> Result<Vec<Group>, ClaimError> {
     let reno = ClaimError::check(SECTION, "reno@tcp")?;
@@ -97,7 +97,7 @@ fn contestants() -> Vec<String> {
         .collect()
 }
 
-fn over(contestant: &Contestant, edge: &Edge) -> Result<Figures, PathError> {
+fn over(contestant: &Contestant, edge: &Edge) -> Result<Figures, BenchError> {
     let mut bench = Dumbbell::new(edge.mbps, edge.rtt_ms, "droptail:bdp=1").harmed(edge.harm).seconds(edge.seconds);
     for index in 0..edge.flows {
         bench = bench.flow(contestant, f64::from(index) * 0.02);
@@ -111,7 +111,7 @@ fn over(contestant: &Contestant, edge: &Edge) -> Result<Figures, PathError> {
     })
 }
 
-fn claim(contestant: &Contestant, reno: &Contestant, yardstick: &Yardstick) -> Result<Vec<Claim>, PathError> {
+fn claim(contestant: &Contestant, reno: &Contestant, yardstick: &Yardstick) -> Result<Vec<Claim>, BenchError> {
     let all = |who: &Contestant| EDGES.iter().map(|edge| over(who, edge)).collect::<Result<Vec<_>, _>>();
     let reno = yardstick.get_or_init(|| all(reno)).clone()?;
     let cell = |((name, own), reno): ((&str, &Figures), &Figures)| Cell {

@@ -1,9 +1,7 @@
 //! Equal flows over one bottleneck share it, and flows of different round trips by a law.
 
-use paceline_path::PathError;
-
 use super::Group;
-use super::bench::Dumbbell;
+use super::bench::{BenchError, Dumbbell};
 use crate::claim::{Claim, ClaimError, Expected};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::stats::Median;
@@ -28,7 +26,7 @@ pub(super) fn groups() -> Result<Vec<Group>, ClaimError> {
     equal.chain(unlike).collect()
 }
 
-fn jain(flow: &Contestant, name: &str, queue: &str, floor: f64) -> Result<Vec<Claim>, PathError> {
+fn jain(flow: &Contestant, name: &str, queue: &str, floor: f64) -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for count in [2_u32, 4, 8] {
         let mut bench = Dumbbell::new(100.0, 20.0, queue).seconds(120);
@@ -128,7 +126,7 @@ const SLACK: f64 = 0.2;
 /// Single runs differ by a tenth to a fifth: this many make the median sure to about as much as ratios differ.
 const SEEDS: u64 = 12;
 
-fn unlike(flow: &Contestant, case: &Unlike) -> Result<Vec<Claim>, PathError> {
+fn unlike(flow: &Contestant, case: &Unlike) -> Result<Vec<Claim>, BenchError> {
     let Unlike { controller, queue, rtt_ms, seconds, background, exponents: (low, high), source, known } = case;
     let beside =
         if *background > 0.0 { format!(" beside Poisson packets of {background} Mbit/s") } else { String::new() };

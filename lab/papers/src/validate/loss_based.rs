@@ -1,9 +1,7 @@
 //! Reno, CUBIC and DCTCP against their laws.
 
-use paceline_path::PathError;
-
 use super::Group;
-use super::bench::Dumbbell;
+use super::bench::{BenchError, Dumbbell};
 use crate::claim::{Claim, ClaimError, Expected};
 use paceline_lab::contestant::Contestant;
 
@@ -19,14 +17,14 @@ pub(super) fn groups() -> Result<Vec<Group>, ClaimError> {
 }
 
 /// Mean window in packets over the run, by what arrived in a round trip.
-fn lossy(flow: &Contestant, loss: f64, rtt_ms: f64, seconds: u64) -> Result<f64, PathError> {
+fn lossy(flow: &Contestant, loss: f64, rtt_ms: f64, seconds: u64) -> Result<f64, BenchError> {
     // Fast enough that losses alone hold the window down.
     let bench = Dumbbell::new(10_000.0, rtt_ms, "infinite").loss(loss).flow(flow, 0.0).seconds(seconds);
     let run = bench.run()?;
     Ok(run.outcome.flows[0].packets_arrived as f64 / run.seconds * rtt_ms / 1e3)
 }
 
-fn reno_square_root(reno: &Contestant) -> Result<Vec<Claim>, PathError> {
+fn reno_square_root(reno: &Contestant) -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for loss in [0.0003_f64, 0.001, 0.003, 0.01] {
         let theory = 1.31 / loss.sqrt();
@@ -42,7 +40,7 @@ fn reno_square_root(reno: &Contestant) -> Result<Vec<Claim>, PathError> {
     Ok(claims)
 }
 
-fn cubic_law(cubic: &Contestant) -> Result<Vec<Claim>, PathError> {
+fn cubic_law(cubic: &Contestant) -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     // RFC 9438 section 5.1 has 1.054 for periodic losses; random ones, as here, leave longer gaps in which the cubic
     // grows.
@@ -70,7 +68,7 @@ fn cubic_law(cubic: &Contestant) -> Result<Vec<Claim>, PathError> {
     Ok(claims)
 }
 
-fn cubic_sawtooth(cubic: &Contestant) -> Result<Vec<Claim>, PathError> {
+fn cubic_sawtooth(cubic: &Contestant) -> Result<Vec<Claim>, BenchError> {
     let run = Dumbbell::new(100.0, 50.0, "droptail:bdp=1").flow(cubic, 0.0).seconds(120).run()?;
     let setup = "cubic, 100 Mbit/s, 50 ms, 1 BDP, 120 s";
     let used = run.utilization() * 100.0;
@@ -103,7 +101,7 @@ fn sawtooth(windows: &[f64]) -> Option<f64> {
     (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
 }
 
-fn dctcp_threshold(dctcp: &Contestant) -> Result<Vec<Claim>, PathError> {
+fn dctcp_threshold(dctcp: &Contestant) -> Result<Vec<Claim>, BenchError> {
     let run = Dumbbell::new(100.0, 15.0, "step:threshold=1ms,limit=2MB").flow(dctcp, 0.0).run()?;
     let setup = "dctcp, 100 Mbit/s, 15 ms, step marking at 1 ms, 60 s";
     let (used, max) = (run.utilization() * 100.0, run.late_queue_max_ms());

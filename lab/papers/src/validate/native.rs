@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use paceline_path::{PathError, Trace};
+use paceline_path::Trace;
 
-use super::bench::Dumbbell;
+use super::bench::{BenchError, Dumbbell};
 use super::{Group, NamedTrace};
 use crate::claim::{Claim, ClaimError};
 use paceline_lab::contestant::Contestant;
@@ -101,7 +101,7 @@ fn claim(native: &Native) -> Claim {
     claim.near(native.mbps, TOLERANCE).near(native.p50, TOLERANCE).within(native.p95, TOLERANCE)
 }
 
-fn compare(flow: &Contestant, native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Claim>, PathError> {
+fn compare(flow: &Contestant, native: &Native, down: &Arc<Trace>, up: &Arc<Trace>) -> Result<Vec<Claim>, BenchError> {
     let mut dumbbell = Dumbbell::on_traces(Arc::clone(down), Arc::clone(up), 40.0, "droptail:bytes=2MB");
     dumbbell = dumbbell.flow(flow, 0.0);
     // The release of Sprout always loads both directions.

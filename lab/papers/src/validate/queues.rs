@@ -2,11 +2,11 @@
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::Seed;
-use paceline_path::{Codepoint, Direction, Packet, Path, PathError};
+use paceline_path::{Codepoint, Direction, Packet, Path};
 use rand::RngExt;
 
 use super::Group;
-use super::bench::Dumbbell;
+use super::bench::{BenchError, Dumbbell};
 use crate::claim::{Claim, ClaimError, Expected};
 use paceline_lab::contestant::Contestant;
 
@@ -22,7 +22,7 @@ pub(super) fn groups() -> Result<Vec<Group>, ClaimError> {
 }
 
 /// Mean wait in units of the mean service time, for Poisson arrivals at load `rho` over `count` packets.
-fn mean_wait(rho: f64, exponential_service: bool, count: u64) -> Result<f64, PathError> {
+fn mean_wait(rho: f64, exponential_service: bool, count: u64) -> Result<f64, BenchError> {
     // 8 Mbit/s: one byte takes a microsecond; a mean packet of 10 kB takes 10 ms.
     let link = Direction {
         rate: Some(Rate::from_mbps(8.0)),
@@ -53,7 +53,7 @@ fn mean_wait(rho: f64, exponential_service: bool, count: u64) -> Result<f64, Pat
     Ok(sum / count as f64 / 0.010)
 }
 
-fn poisson_queues() -> Result<Vec<Claim>, PathError> {
+fn poisson_queues() -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for rho in [0.5, 0.8] {
         for (name, exponential, theory) in
@@ -72,7 +72,7 @@ fn poisson_queues() -> Result<Vec<Claim>, PathError> {
     Ok(claims)
 }
 
-fn conservation(contestants: &[Contestant]) -> Result<Vec<Claim>, PathError> {
+fn conservation(contestants: &[Contestant]) -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for flow in contestants {
         let run = Dumbbell::new(50.0, 40.0, "droptail:bdp=1").flow(flow, 0.0).flow(flow, 5.0).run()?;

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Bytes, Nanos, Rate, Time};
 use paceline_experiment::Seed;
-use paceline_path::{Air, Codepoint, Direction, Loss, Packet, Path, PathError, Phy, Wifi, build_link};
+use paceline_path::{Air, Codepoint, Direction, Loss, Packet, Path, Phy, Wifi, build_link};
 use rand::RngExt;
 
+use super::BenchError;
 use super::{Group, SEED};
 use crate::claim::{Claim, ClaimError};
 
@@ -50,7 +51,7 @@ struct Link {
 }
 
 impl Link {
-    fn new(wifi: &Wifi) -> Result<Self, PathError> {
+    fn new(wifi: &Wifi) -> Result<Self, BenchError> {
         let both = Direction { wifi: Some(wifi.clone()), ..Direction::default() };
         let seeds = ["down", "up"].map(|name| Seed(SEED).derive(name));
         let paths = build_link([&both, &both], seeds, Nanos::ZERO, &|_: &str| Err("no trace"))?;
@@ -102,7 +103,7 @@ impl Link {
     }
 }
 
-fn saturated() -> Result<Vec<Claim>, PathError> {
+fn saturated() -> Result<Vec<Claim>, BenchError> {
     let (ht, vht) = (phy("ht20-1ss-mcs7-lgi"), phy("vht80-2ss-mcs9"));
     let (model, ns3) = ("event model", "ns-3 bounds 51 to 52");
     let rows = [
@@ -144,7 +145,7 @@ fn saturated() -> Result<Vec<Claim>, PathError> {
     rows.into_iter().map(claim).collect()
 }
 
-fn requests() -> Result<Vec<Claim>, PathError> {
+fn requests() -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for (name, wifi, rows) in [
         ("866.7", phy("vht80-2ss-mcs9"), [(1, 508.0), (2, 567.0), (5, 586.0), (20, 592.0), (64, 593.0)]),
@@ -162,7 +163,7 @@ fn requests() -> Result<Vec<Claim>, PathError> {
 
 /// What requests of this many units, as often as the rate asks for, do: share of the time on the air with the interframe space before it,
 /// frames in an aggregate, median and 99th percentile of the delay in ms.
-fn burst(wifi: &Wifi, rate: Rate, units: u32) -> Result<[f64; 4], PathError> {
+fn burst(wifi: &Wifi, rate: Rate, units: u32) -> Result<[f64; 4], BenchError> {
     let mut link = Link::new(wifi)?;
     let gap = rate.time_for(u64::from(units) * 1400);
     let (mut delays, mut answers, mut request) = (Vec::new(), VecDeque::new(), Time::ZERO);
@@ -191,7 +192,7 @@ fn percentiles<const N: usize>(delays: &mut [Nanos], wanted: [usize; N]) -> [f64
     wanted.map(|percent| delays.get(delays.len() * percent / 100).map_or(f64::NAN, |delay| delay.as_millis_f64()))
 }
 
-fn bursts() -> Result<Vec<Claim>, PathError> {
+fn bursts() -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for (name, wifi, mbps, rows) in [
         (
@@ -257,7 +258,7 @@ fn poisson(mbps: f64, end: Time) -> impl Iterator<Item = Time> {
     })
 }
 
-fn access() -> Result<Vec<Claim>, PathError> {
+fn access() -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for (name, base, rows) in [
         (
@@ -296,7 +297,7 @@ fn access() -> Result<Vec<Claim>, PathError> {
     Ok(claims)
 }
 
-fn aggregates() -> Result<Vec<Claim>, PathError> {
+fn aggregates() -> Result<Vec<Claim>, BenchError> {
     let mut claims = Vec::new();
     for (mbps, frames) in [(98.0, 2.1), (294.0, 7.9), (490.0, 20.9)] {
         let mut link = Link::new(&phy("vht80-2ss-mcs9"))?;

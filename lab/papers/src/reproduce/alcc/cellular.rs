@@ -8,7 +8,7 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, START_UP, STEP, apart, close, over, stated};
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 

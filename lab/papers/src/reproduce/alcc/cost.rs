@@ -6,7 +6,7 @@ use super::super::{Cell, Claim, Findings, ReproduceError, Table};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, over, stated};
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_report::svg::short;
 
 /// Who is compared with native Copa: the client/server variant, the server alone, and the server alone without a queue.

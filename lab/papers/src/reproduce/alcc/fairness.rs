@@ -7,7 +7,7 @@ use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, over, stated};
 use super::{BESIDE_CUBIC, TEN};
 use paceline_lab::measure::jain;
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;

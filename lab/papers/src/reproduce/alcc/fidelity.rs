@@ -8,7 +8,7 @@ use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
 use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, stated};
 use super::{CELLULAR, RAPID};
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;

@@ -6,7 +6,7 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
 use super::{TUNNEL_TCP, TUNNEL_UDP};
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_lab::runner::Batch;
 use paceline_lab::scenario::ScenarioError;
 use paceline_lab::stats::Median;

@@ -6,7 +6,7 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CONSTANT;
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, apart, over, stated};
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;
 

@@ -7,7 +7,7 @@ use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Finished, Setup};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Settings, Table};
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 
 /// A run; of several flows by flow.
 pub(super) struct Run {

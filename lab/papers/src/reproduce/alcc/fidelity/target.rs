@@ -10,7 +10,7 @@ use super::super::super::bench::{self, Bench, SHIPPED_TRACES, Setup};
 use super::super::super::{Cell, Claim, Findings, ReproduceError, Settings, Table};
 use super::super::run::{Run, START_UP};
 use super::{Comparison, Link, Runs, is_there, where_it_ran};
-use paceline_lab::race::World;
+use paceline_lab::run::World;
 use paceline_lab::stats::Median;
 use paceline_report::svg::short;
 

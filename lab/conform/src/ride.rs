@@ -1,12 +1,14 @@
-//! Flows in real time behind an emulated path: by every event of a controller in this process, of the kernel's own TCP by samples
-//! of `TCP_INFO`.
+//! A contestant on a rig, watched: by every event of a controller in this process; of the kernel's own TCP, in real time, by samples of
+//! `TCP_INFO`.
 
+use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{Hooks, Outcome, SharedTap};
+use paceline_experiment::{Outcome, SharedTap};
 use paceline_lab::contestant::Contestant;
-use paceline_lab::real;
+use paceline_lab::run::{self, Observers, World};
 use paceline_lab::runner::{Attempt, Task};
 
 use crate::rig::{Rig, RigError};
@@ -20,21 +22,34 @@ const STEP: Nanos = Nanos::from_millis(5);
 const DOUBTFUL: &str = "NOT to be trusted: on this busy machine over 1 % of the packets left the emulated path more than 1 ms late, or \
     were lost by the host, in each of two attempts; repeat it on a quiet one";
 
-/// One contestant on one rig, in real time. [`real::acquire`] comes first.
+/// One contestant on one rig. In real time [`paceline_lab::real::acquire`] comes first.
 #[derive(Clone, Debug)]
-pub struct Real {
+pub struct Ride {
     /// Who.
     pub contestant: Contestant,
-    /// Where.
+    /// On what path.
     pub rig: Rig,
+    /// Where.
+    pub world: World,
 }
 
-impl Task for Real {
+impl Ride {
+    /// Where its trajectory comes from, and how often it is sampled besides.
+    fn watching(&self) -> (Origin, Option<Nanos>) {
+        match self.world {
+            World::Sim => (Origin::Simulated, None),
+            World::Real => (Origin::RealTime, Some(STEP)),
+        }
+    }
+}
+
+impl Task for Ride {
     type Output = Trajectory;
     type Error = RigError;
 
     fn name(&self) -> String {
-        format!("{} on {}, in real time", self.contestant, self.rig.name())
+        let place = if self.world == World::Real { ", in real time" } else { "" };
+        format!("{} on {}{place}", self.contestant, self.rig.name())
     }
 
     fn seed(&self) -> u64 {
@@ -42,38 +57,43 @@ impl Task for Real {
     }
 
     fn repeats(&self) -> u32 {
-        1
+        self.world.repeats()
     }
 
-    fn lasts(&self) -> std::time::Duration {
-        self.rig.plan(&self.contestant).map_or(std::time::Duration::ZERO, |plan| real::lasts(&plan))
+    fn lasts(&self) -> Duration {
+        self.rig.plan(&self.contestant).map_or(Duration::ZERO, |plan| self.world.lasts(&plan))
     }
 
     fn check(&self) -> Result<(), RigError> {
         let plan = self.rig.plan(&self.contestant)?;
-        real::check(std::slice::from_ref(&self.contestant), &[plan])?;
+        self.world.check(slice::from_ref(&self.contestant), &[plan])?;
         Ok(())
     }
 
     fn run(&self) -> Result<Attempt<Trajectory>, RigError> {
         let plan = self.rig.plan(&self.contestant)?;
         let name = self.contestant.to_string();
-        let watch = Arc::new(Mutex::new(Watch::new(&name, 0, Origin::RealTime)));
-        let hooks = Hooks { tap: Some(Arc::clone(&watch) as SharedTap), ..Hooks::default() };
-        let (flows, outcome, host) = real::run_with(&self.contestant, &plan, Some(STEP), hooks)?;
+        let (origin, sample_every) = self.watching();
+        let watch = Arc::new(Mutex::new(Watch::new(&name, 0, origin)));
+        let tap = Some(Arc::clone(&watch) as SharedTap);
+        let observers = Observers { sample_every, tap, ..Observers::default() };
+        let ended = run::run(&plan, &self.contestant, self.world, &observers)?;
         let mut trajectory = watch.lock().unwrap_or_else(PoisonError::into_inner).trajectory();
-        if trajectory.points.is_empty() {
-            let mss = flows.first().map_or(1448.0, |flow| f64::from(flow.mss));
-            trajectory = sampled(&name, &outcome, mss);
+        if self.world == World::Real {
+            if trajectory.points.is_empty() {
+                let mss = ended.flows.first().map_or(1448.0, |flow| f64::from(flow.mss));
+                trajectory = sampled(&name, &ended.outcome, mss);
+            }
+            if trajectory.points.iter().all(|point| point.window <= 0.0) {
+                return Err(RigError::NoSamples(name));
+            }
         }
         trajectory.facts = self.rig.facts();
-        if trajectory.points.iter().all(|point| point.window <= 0.0) {
-            return Err(RigError::NoSamples(name));
-        }
-        if !host.trusted() {
+        let trusted = ended.trusted();
+        if !trusted {
             trajectory.notes.push(format!("{}: {DOUBTFUL}", self.rig.name()));
         }
-        Ok(Attempt { output: trajectory, trusted: host.trusted() })
+        Ok(Attempt { output: trajectory, trusted })
     }
 }
 

@@ -1,0 +1,187 @@
+//! One run: a plan with a contestant, in virtual or in real time. Races, claims, rules, sweeps, environments and Python run their plans
+//! here: where it runs, who sees it, what ends it early and how far it is to be believed are decided once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use paceline_cc::{Nanos, Time};
+use paceline_experiment::endpoints::{self, NotSimulated};
+use paceline_experiment::{Excess, Flow, Hooks, Live, Outcome, SharedTap, Tap};
+
+use crate::contestant::Contestant;
+use crate::flow_logs::FlowLogError;
+use crate::measure;
+use crate::real::{self, Host, RealError};
+use crate::record::Record;
+use crate::scenario::{KeyError, Plan};
+
+/// Pieces of a run in virtual time, between which it can be ended: 2000, so that a long one has them often (our choice).
+const PIECES: u64 = 2000;
+/// A piece is not shorter than this, so that what comes between two costs nothing (our choice).
+const SHORTEST_PIECE: Nanos = Nanos::from_millis(10);
+
+/// Where a plan is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum World {
+    /// Virtual time, on all cores.
+    #[default]
+    Sim,
+    /// Sockets and kernel flows in real time, one run after the other unless more are asked for. [`crate::real::acquire`] comes first.
+    Real,
+}
+
+impl World {
+    /// How many runs at once, 0 for one per core: in the real world a single one where nothing else is asked for.
+    pub fn threads(self, wanted: usize) -> usize {
+        match self {
+            Self::Sim => wanted,
+            Self::Real => wanted.max(1),
+        }
+    }
+
+    /// How often a run on which a claim rests is begun again when it failed, or showed the host rather than the path: once in the
+    /// real world (our choice), never in virtual time, where it would be the same.
+    pub fn repeats(self) -> u32 {
+        match self {
+            Self::Sim => 0,
+            Self::Real => 1,
+        }
+    }
+
+    /// How long a plan takes on the wall's clock, where that is known.
+    pub fn lasts(self, plan: &Plan) -> Duration {
+        match self {
+            Self::Sim => Duration::ZERO,
+            Self::Real => real::lasts(plan),
+        }
+    }
+
+    /// What this world does otherwise than the plans say, one line each.
+    ///
+    /// # Errors
+    /// The first thing that it cannot do, and how to fix it.
+    pub fn check(self, contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, RunError> {
+        match self {
+            Self::Sim => {
+                let all = || plans.iter().take(1);
+                let mut flows = contestants.iter().flat_map(|one| all().flat_map(move |plan| plan.flows(one)));
+                flows.try_for_each(|flow| endpoints::check(&flow))?;
+                Ok(Vec::new())
+            }
+            Self::Real => Ok(real::check(contestants, plans)?),
+        }
+    }
+}
+
+/// Who sees a run, and what may end it early; the default is nothing.
+#[derive(Clone, Default)]
+pub struct Observers<'a> {
+    /// Time between two points of the series; without it there is none.
+    pub sample_every: Option<Nanos>,
+    /// Sees packets and controllers.
+    pub tap: Option<SharedTap>,
+    /// Counters that a run in real time adds to.
+    pub live: Option<Arc<Live>>,
+    /// Ends the run when it is set.
+    pub abort: Arc<AtomicBool>,
+    /// Asked on the run's own thread between two pieces of virtual time: true ends the run.
+    pub ends: Option<&'a dyn Fn() -> bool>,
+}
+
+/// A run that came to its end.
+pub struct Ended {
+    /// The flows of its world.
+    pub flows: Vec<Flow>,
+    /// What they left.
+    pub outcome: Outcome,
+    /// Real world: what the host had to do with it.
+    pub host: Option<Host>,
+}
+
+impl Ended {
+    /// Whether it shows the path: not so where a busy host came between.
+    pub fn trusted(&self) -> bool {
+        self.host.as_ref().is_none_or(Host::trusted)
+    }
+
+    /// The figures.
+    pub fn record(&self, plan: &Plan, contestant: &Contestant) -> Record {
+        let mut record = measure::record(plan, contestant, &self.flows, &self.outcome);
+        if let Some(host) = &self.host {
+            host.add_to(&mut record);
+        }
+        record
+    }
+}
+
+/// Why a run did not reach its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Its world cannot be built.
+    #[error(transparent)]
+    Plan(#[from] KeyError),
+    /// The simulator does not have a flow's datapath.
+    #[error(transparent)]
+    Sim(#[from] NotSimulated),
+    /// Its logs cannot be written.
+    #[error(transparent)]
+    Log(#[from] FlowLogError),
+    /// A window is in the wrong unit.
+    #[error(transparent)]
+    Excess(#[from] Excess),
+    /// The real world ended it.
+    #[error(transparent)]
+    Real(#[from] RealError),
+    /// It was ended from outside.
+    #[error("it was stopped")]
+    Stopped,
+}
+
+/// Runs a plan.
+///
+/// # Errors
+/// What went wrong, or that it was ended early.
+pub fn run(plan: &Plan, contestant: &Contestant, world: World, observers: &Observers<'_>) -> Result<Ended, RunError> {
+    match world {
+        World::Sim => simulate(plan, contestant, observers),
+        World::Real => {
+            let Observers { sample_every, tap, live, abort, ends: _ } = observers.clone();
+            let (flows, outcome, host) = real::run(contestant, plan, sample_every, Hooks { abort, live, tap })?;
+            Ok(Ended { flows, outcome, host: Some(host) })
+        }
+    }
+}
+
+/// Runs in virtual time a world that a claim or a course of training makes, and not a scenario file.
+///
+/// # Errors
+/// [`Excess`], where a window is in the wrong unit.
+pub fn simulated(config: paceline_sim::Config, tap: Option<&mut dyn Tap>) -> Result<Outcome, Excess> {
+    let mut outcome = paceline_sim::run(config, tap);
+    outcome.excess.take().map_or(Ok(outcome), Err)
+}
+
+fn simulate(plan: &Plan, contestant: &Contestant, observers: &Observers<'_>) -> Result<Ended, RunError> {
+    let config = plan.world(contestant, observers.sample_every)?;
+    let flows = config.flows.clone();
+    let mut tap = observers.tap.as_ref().map(|tap| tap.lock().unwrap_or_else(PoisonError::into_inner));
+    let tap = tap.as_deref_mut().map(|tap| tap as &mut dyn Tap);
+    let mut world = paceline_sim::World::new(config, tap);
+    let ends = || observers.abort.load(Ordering::Relaxed) || observers.ends.is_some_and(|ends| ends());
+    let piece = Nanos::from_nanos(Nanos::from_secs_f64(plan.scenario.seconds).as_nanos() / PIECES).max(SHORTEST_PIECE);
+    let mut until = Time::ZERO;
+    loop {
+        until += piece;
+        let over = world.run_until(until);
+        if ends() {
+            return Err(RunError::Stopped);
+        }
+        if over {
+            break;
+        }
+    }
+    let mut outcome = world.finish();
+    outcome.excess.take().map_or(Ok(Ended { flows, outcome, host: None }), |excess| Err(excess.into()))
+}
