@@ -4,7 +4,7 @@
 //! Differs from the paper: slow start doubles every round trip, not every other one; packets are paced, because bursts
 //! of its own would look to it like a queue.
 
-use paceline_cc::controller::{Ack, Controller, Env, Loss, Pacing, Sent, Stamp, Timeout};
+use paceline_cc::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Sent, Stamp, Timeout};
 use paceline_cc::entry::{Entry, Kind, Param, Params};
 use paceline_cc::units::{Nanos, Rate, Time};
 use paceline_cc::window::{INITIAL_WINDOW, MINIMUM_WINDOW};
@@ -100,12 +100,14 @@ impl Controller for Vegas {
         self.mss = mss;
     }
 
-    fn window(&self) -> u64 {
-        (self.window * f64::from(self.mss)) as u64
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    fn pacing(&self) -> Pacing {
-        Pacing::Rate(Rate::from_bytes_in(PACING_GAIN * self.window(), self.srtt).max(SLOWEST))
+    fn permit(&self) -> Permit {
+        let window = (self.window * f64::from(self.mss)) as u64;
+        let pace = Rate::from_bytes_in(PACING_GAIN * window, self.srtt).max(SLOWEST);
+        Permit { pacing: Pacing::Rate(pace), ..Permit::up_to(window) }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

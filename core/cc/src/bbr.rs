@@ -26,7 +26,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use crate::controller::{
-    Ack, Controller, Env, Loss, Pacing, Phase, RateSample, Recovery, Restart, Sent, Stamp, Timeout,
+    Ack, Controller, Env, Loss, Nature, Pacing, Permit, Phase, RateSample, Recovery, Restart, Sent, Stamp, Timeout,
 };
 use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
@@ -377,20 +377,17 @@ impl Controller for Bbr {
         self.prior_cwnd *= scale;
     }
 
-    fn window(&self) -> u64 {
-        (self.cwnd.max(1.0) * self.mss) as u64
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    fn pacing(&self) -> Pacing {
-        Pacing::Rate(Rate::from_bytes_per_sec(self.pacing_rate as u64))
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Controller
-    }
-
-    fn cruises(&self) -> bool {
-        self.mode == Mode::ProbeBw
+    fn permit(&self) -> Permit {
+        Permit {
+            pacing: Pacing::Rate(Rate::from_bytes_per_sec(self.pacing_rate as u64)),
+            recovery: Recovery::Controller,
+            cruises: self.mode == Mode::ProbeBw,
+            ..Permit::up_to((self.cwnd.max(1.0) * self.mss) as u64)
+        }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -153,7 +153,7 @@ mod tests {
                     flow.on_ack(&Ack { ce_bytes: plain.bytes, ce_packets: 1, echo: true, ..plain });
                 }
                 assert_eq!(flow.window(), before.0, "{spec}");
-                assert!(flow.holds_against_marks(), "{spec}");
+                assert!(flow.permit().holds_against_marks, "{spec}");
                 let mut alpha = 0.0;
                 flow.describe(&mut |name, value| alpha = if name == "alpha" { value } else { alpha });
                 assert!(alpha >= 1.0 / 16.0, "{spec}: {alpha}");

@@ -1,15 +1,18 @@
 //! The one abstraction: a congestion controller is a pure state machine.
 //!
 //! A datapath (simulated TCP, UDP datagrams, a socket above TCP, a kernel flow's agent, an ICN receiver) feeds it
-//! events and asks two questions: how many bytes may be in flight ([`Controller::window`]), and when may the next
-//! packet leave ([`Controller::pacing`]). Nothing else differs between the places where a controller runs.
+//! events and asks what it permits ([`Controller::permit`]): how many bytes may be in flight, and when the next packet may
+//! leave. Nothing else differs between the places where a controller runs.
 //!
-//! Order of calls for one incoming acknowledgement: [`Controller::on_loss`] when the acknowledgement showed packets to
-//! be lost, then [`Controller::on_ack`]. For one outgoing packet: [`Controller::on_sent`], then
-//! [`Controller::pacing`]. After any event the datapath reads [`Controller::window`], [`Controller::pacing`] and
-//! [`Controller::next_tick`] again.
+//! Order of calls: [`Controller::nature`] once, as the flow starts. For one incoming acknowledgement: [`Controller::on_loss`]
+//! when the acknowledgement showed packets to be lost, then [`Controller::on_ack`]. For one outgoing packet:
+//! [`Controller::on_sent`]. After any event the datapath reads [`Controller::permit`] again.
+
+mod answers;
 
 use crate::units::{Nanos, Rate, Time};
+
+pub use answers::{Ecn, Nature, Pacing, Permit, Recovery};
 
 /// What the controller is given once, when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +149,7 @@ pub struct Ack<'a> {
     pub ce_packets: u32,
     /// First congestion echo of this round trip: a controller that answers marks by a reduction reduces now. The next
     /// one comes when something sent after this one has been acknowledged, not before (Linux holds CWR that long). A
-    /// controller that [holds against marks](Controller::holds_against_marks) sees it on every marked acknowledgement.
+    /// controller that [holds against marks](Permit::holds_against_marks) sees it on every marked acknowledgement.
     pub echo: bool,
     /// Payload bytes delivered since the flow began, these included.
     pub delivered: u64,
@@ -301,55 +304,6 @@ pub struct Telemetry<'a> {
     pub hops: &'a [Hop],
 }
 
-/// The answer to "when may the next packet leave?": the time from the start of the packet last sent to the start of
-/// the next one. Asked after each packet, and again after any event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pacing {
-    /// As soon as the window allows.
-    Free,
-    /// On average this rate: the gap is the size of the packet last sent over the rate. A datapath may send small
-    /// bursts (its timer's step) that keep the average.
-    Rate(Rate),
-    /// Exactly this gap: no bursts, no catching up (a chirp's gap, a guard interval). [`Nanos::MAX`] holds the flow
-    /// until another event.
-    Gap(Nanos),
-}
-
-/// What a controller permits until the next event ([`Controller::permit`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permit {
-    /// [`Controller::window`] in bytes.
-    pub window: u64,
-    /// [`Controller::pacing`].
-    pub pacing: Pacing,
-    /// [`Controller::next_tick`].
-    pub next_tick: Time,
-    /// [`Controller::outlasts_departures`].
-    pub outlasts_departures: bool,
-}
-
-/// Who shapes the sending rate while losses are repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// The datapath glides to the controller's reduced window by proportional rate reduction (RFC 6937).
-    Prr,
-    /// The controller's window counts at every moment (BBR, Copa, Verus, Sprout).
-    Controller,
-}
-
-/// How a controller uses explicit congestion notification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// Packets are not ECN-capable.
-    Off,
-    /// ECT(0); the receiver latches ECE until CWR (RFC 3168).
-    Classic,
-    /// ECT(0); the receiver echoes each packet's mark (RFC 8257).
-    Exact,
-    /// ECT(1); the receiver echoes each packet's mark (RFC 9331).
-    L4s,
-}
-
 /// A feedback blob from the receiver half could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("receiver feedback of {len} bytes is malformed: {what}; both ends must run the same controller")]
@@ -408,81 +362,35 @@ pub trait Controller: Send {
         Ok(())
     }
 
-    /// When [`Controller::on_tick`] wants to be called; [`Time::NEVER`] for controllers without a clock of their own.
-    fn next_tick(&self) -> Time {
-        Time::NEVER
-    }
-
-    /// The time of [`Controller::next_tick`] has come (or passed).
+    /// The time of [`Permit::next_tick`] has come (or passed).
     fn on_tick(&mut self, _now: Time) {}
 
-    /// Bytes that may be in flight. A packet may leave while bytes in flight plus its payload do not exceed this.
-    fn window(&self) -> u64;
+    /// What stays as it is from the start of the flow to the end.
+    fn nature(&self) -> Nature;
+
+    /// What is permitted until the next event.
+    fn permit(&self) -> Permit;
+
+    /// [`Permit::window`] alone. No controller writes its own.
+    #[inline]
+    fn window(&self) -> u64 {
+        self.permit().window
+    }
+
+    /// [`Permit::pacing`] alone. No controller writes its own.
+    #[inline]
+    fn pacing(&self) -> Pacing {
+        self.permit().pacing
+    }
+
+    /// [`Permit::next_tick`] alone. No controller writes its own.
+    #[inline]
+    fn next_tick(&self) -> Time {
+        self.permit().next_tick
+    }
 
     /// What gave the present window, where that is not this project: class, method, file and line, for an error about it.
     fn window_set_at(&self) -> Option<String> {
-        None
-    }
-
-    /// When the next packet may leave.
-    fn pacing(&self) -> Pacing {
-        Pacing::Free
-    }
-
-    /// [`Controller::window`], [`Controller::pacing`] and [`Controller::next_tick`] by one call, for a datapath that reads them
-    /// after every packet. No controller writes its own.
-    #[inline]
-    fn permit(&self) -> Permit {
-        Permit {
-            window: self.window(),
-            pacing: self.pacing(),
-            next_tick: self.next_tick(),
-            outlasts_departures: self.outlasts_departures(),
-        }
-    }
-
-    /// [`Controller::on_sent`] changes none of its answers at present: a datapath need not ask again after each packet.
-    fn outlasts_departures(&self) -> bool {
-        false
-    }
-
-    /// The slow-start threshold in bytes, [`u64::MAX`] where none is known: a datapath that paces what is [`Pacing::Free`]
-    /// does so by 200 % of the window while this is below half of it, so that slow start can double, and by 120 % after that
-    /// (Linux `tcp_update_pacing_rate`).
-    fn threshold(&self) -> u64 {
-        u64::MAX
-    }
-
-    /// The window is what is in flight and a budget on top of it: what is delivered makes no room for more. A datapath that applies a
-    /// window some time after it was given must take off what was delivered since.
-    fn window_is_budget(&self) -> bool {
-        false
-    }
-
-    /// Who shapes the rate during recovery. Read as an episode begins: the answer may change from one to the next.
-    fn recovery(&self) -> Recovery {
-        Recovery::Prr
-    }
-
-    /// Use of ECN.
-    fn ecn(&self) -> Ecn {
-        Ecn::Off
-    }
-
-    /// Marks are observed at present and not answered (a start-up that paces itself): the datapath neither enters
-    /// [`Phase::Cwr`] nor reduces on its own.
-    fn holds_against_marks(&self) -> bool {
-        false
-    }
-
-    /// Its pacing rate is the rate that it measured, and is meant to bound what is in flight by itself (BBR's ProbeBW): a
-    /// datapath whose source says so may let more than [`Controller::window`] be in flight, up to a ceiling of its own.
-    fn cruises(&self) -> bool {
-        false
-    }
-
-    /// When nothing was sent for this long, the datapath sends an empty packet (Sprout's heartbeat).
-    fn heartbeat(&self) -> Option<Nanos> {
         None
     }
 

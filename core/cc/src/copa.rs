@@ -57,7 +57,7 @@
 //! silence.
 
 use crate::ceiling::{Ceiling, Signs, Verdict};
-use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
+use crate::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Timeout};
 use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
@@ -303,6 +303,18 @@ impl Copa {
     fn least(&self) -> f64 {
         MIN_CWND.min(self.ceiling.packets())
     }
+
+    /// Twice the window each RTTstanding, so that pacing smooths and the window limits. Below a ceiling it is the window: a
+    /// buffer that is too short loses what comes faster, and a window of less than a packet is kept by pacing alone.
+    fn pace(&self) -> Pacing {
+        if !self.delays.known() || (self.config.rules == Rules::Release && self.acked <= RELEASE_PROBES) {
+            return Pacing::Free;
+        }
+        let gain = if self.ceiling.packets() < 2.0 * self.cwnd { 1.0 } else { 2.0 };
+        let bytes = (gain * self.cwnd * self.mss) as u64;
+        // A rate that rounds to no bytes at all would hold the flow for ever.
+        Pacing::Rate(Rate::from_bytes_in(bytes, self.delays.standing()).max(Rate::from_bytes_per_sec(1)))
+    }
 }
 
 impl Controller for Copa {
@@ -400,24 +412,16 @@ impl Controller for Copa {
         self.before = self.before.map(|cwnd| cwnd * scale);
     }
 
-    fn window(&self) -> u64 {
-        (self.cwnd.max(1.0) * self.mss) as u64
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    /// Twice the window each RTTstanding, so that pacing smooths and the window limits. Below a ceiling it is the window: a
-    /// buffer that is too short loses what comes faster, and a window of less than a packet is kept by pacing alone.
-    fn pacing(&self) -> Pacing {
-        if !self.delays.known() || (self.config.rules == Rules::Release && self.acked <= RELEASE_PROBES) {
-            return Pacing::Free;
+    fn permit(&self) -> Permit {
+        Permit {
+            pacing: self.pace(),
+            recovery: Recovery::Controller,
+            ..Permit::up_to((self.cwnd.max(1.0) * self.mss) as u64)
         }
-        let gain = if self.ceiling.packets() < 2.0 * self.cwnd { 1.0 } else { 2.0 };
-        let bytes = (gain * self.cwnd * self.mss) as u64;
-        // A rate that rounds to no bytes at all would hold the flow for ever.
-        Pacing::Rate(Rate::from_bytes_in(bytes, self.delays.standing()).max(Rate::from_bytes_per_sec(1)))
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Controller
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

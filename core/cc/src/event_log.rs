@@ -28,7 +28,7 @@ mod tests;
 
 use std::io::{self, Write};
 
-use crate::controller::{Controller, Ecn, Env, Recovery};
+use crate::controller::{Controller, Ecn, Env, Nature, Recovery};
 use crate::observe::{Answers, Event, Observer};
 use crate::registry::Spec;
 use crate::units::Nanos;
@@ -54,27 +54,28 @@ pub struct Header {
     pub controller: String,
     /// What it was made with.
     pub env: Env,
-    /// What it answers once and for all.
+    /// What it answers once.
     pub constants: Constants,
     /// Its first answers.
     pub answers: Answers,
 }
 
-/// Answers of a controller that stay as they are.
+/// What a controller answers as its flow starts, and that no line of a log changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constants {
-    /// [`Controller::recovery`].
+    /// [`Permit::recovery`](crate::controller::Permit::recovery).
     pub recovery: Recovery,
-    /// [`Controller::ecn`].
+    /// [`Nature::ecn`].
     pub ecn: Ecn,
-    /// [`Controller::heartbeat`].
+    /// [`Nature::heartbeat`].
     pub heartbeat: Option<Nanos>,
 }
 
 impl Constants {
     /// Of this controller.
     pub fn of(controller: &dyn Controller) -> Self {
-        Self { recovery: controller.recovery(), ecn: controller.ecn(), heartbeat: controller.heartbeat() }
+        let Nature { ecn, heartbeat } = controller.nature();
+        Self { recovery: controller.permit().recovery, ecn, heartbeat }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A constant window, a constant rate, or both: the null hypothesis, for tests and for filling a path by hand.
 
-use crate::controller::{Ack, Controller, Env, Loss, Pacing, Recovery, Sent, Stamp, Timeout};
+use crate::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Recovery, Sent, Stamp, Timeout};
 use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Rate, Time};
 
@@ -36,16 +36,16 @@ impl Controller for Fixed {
         self.window = self.window.max(u64::from(self.mss));
     }
 
-    fn window(&self) -> u64 {
-        self.window
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    fn pacing(&self) -> Pacing {
-        self.rate.map_or(Pacing::Free, Pacing::Rate)
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Controller
+    fn permit(&self) -> Permit {
+        Permit {
+            pacing: self.rate.map_or(Pacing::Free, Pacing::Rate),
+            recovery: Recovery::Controller,
+            ..Permit::up_to(self.window)
+        }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -27,7 +27,7 @@ mod hop;
 mod rival;
 
 use crate::controller::{
-    Ack, Cause, Controller, Ecn, Env, Loss, Lost, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, Cause, Controller, Env, Loss, Lost, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 use crate::cubic::{Cubic, PARAMS, START, Settings};
 use crate::entry::{Entry, Params};
@@ -390,42 +390,29 @@ impl Controller for Hops {
         self.cubic.on_mss(now, mss);
     }
 
-    fn next_tick(&self) -> Time {
-        if self.steering { self.fresh_until } else { self.cubic.next_tick() }
-    }
-
     fn on_tick(&mut self, now: Time) {
         if !self.steers(now) && self.cubic.next_tick() <= now {
             self.cubic.on_tick(now);
         }
     }
 
-    fn window(&self) -> u64 {
-        self.cubic.window()
+    fn nature(&self) -> Nature {
+        self.cubic.nature()
     }
 
-    fn pacing(&self) -> Pacing {
+    fn permit(&self) -> Permit {
+        let cubic = self.cubic.permit();
         if !self.steering {
-            return self.cubic.pacing();
+            return cubic;
         }
         let bytes = self.gain * self.rate / self.weight() * f64::from(self.mss);
-        Pacing::Rate(Rate::from_bytes_per_sec((bytes as u64).max(1)))
-    }
-
-    fn outlasts_departures(&self) -> bool {
-        self.steering || self.cubic.outlasts_departures()
-    }
-
-    fn threshold(&self) -> u64 {
-        self.cubic.threshold()
-    }
-
-    fn recovery(&self) -> Recovery {
-        if self.steering { Recovery::Controller } else { Recovery::Prr }
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.cubic.ecn()
+        Permit {
+            pacing: Pacing::Rate(Rate::from_bytes_per_sec((bytes as u64).max(1))),
+            next_tick: self.fresh_until,
+            recovery: Recovery::Controller,
+            outlasts_departures: true,
+            ..cubic
+        }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

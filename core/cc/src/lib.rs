@@ -39,8 +39,8 @@ pub mod window;
 
 pub use ability::Ability;
 pub use controller::{
-    Ack, Acked, Arrival, BadFeedback, Carrier, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Pacing,
-    Permit, Phase, RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, Acked, Arrival, BadFeedback, Carrier, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Nature,
+    Pacing, Permit, Phase, RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 pub use datapath::{Datapath, Misfit};
 pub use entry::SpecError;

@@ -43,7 +43,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::ceiling::{Ceiling, Signs, Verdict};
-use crate::controller::{Ack, Acked, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
+use crate::controller::{
+    Ack, Acked, Controller, Env, Loss, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Timeout,
+};
 use crate::units::{Nanos, Rate, Time};
 use grid::{Bins, Side, change, moved};
 use table::Table;
@@ -415,10 +417,6 @@ impl Controller for Mdi {
         self.in_flight = in_flight;
     }
 
-    fn next_tick(&self) -> Time {
-        if self.paused() { Time::NEVER } else { self.next_epoch }
-    }
-
     fn on_tick(&mut self, now: Time) {
         if now < self.next_tick() {
             return;
@@ -443,20 +441,18 @@ impl Controller for Mdi {
         }
     }
 
-    fn window(&self) -> u64 {
-        self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss))
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    fn window_is_budget(&self) -> bool {
-        self.running
-    }
-
-    fn pacing(&self) -> Pacing {
-        self.pacing
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Controller
+    fn permit(&self) -> Permit {
+        Permit {
+            pacing: self.pacing,
+            next_tick: if self.paused() { Time::NEVER } else { self.next_epoch },
+            recovery: Recovery::Controller,
+            is_budget: self.running,
+            ..Permit::up_to(self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss)))
+        }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

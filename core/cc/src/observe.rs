@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::controller::{
-    Ack, BadFeedback, Controller, Ecn, Loss, Lost, Pacing, Permit, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, BadFeedback, Controller, Loss, Lost, Nature, Pacing, Permit, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 use crate::units::{Nanos, Time};
 
@@ -84,34 +84,59 @@ impl Event<'_> {
             Self::Spurious(now) | Self::Tick(now) => *now,
         }
     }
+
+    /// Informs `controller` of it. Its stamp, and the result of its feedback, are those of the controller that it happened to.
+    pub fn feed(&self, controller: &mut dyn Controller) -> Reply {
+        match self {
+            Self::Sent(sent, _) => return Reply::Stamp(controller.on_sent(sent)),
+            Self::Acked(ack) => controller.on_ack(ack),
+            Self::Lost(loss) => controller.on_loss(loss),
+            Self::Timeout(timeout) => controller.on_timeout(timeout),
+            Self::Spurious(now) => controller.on_spurious(*now),
+            Self::Cause { now, packets } => controller.on_cause(*now, packets),
+            Self::Mss { now, mss } => controller.on_mss(*now, *mss),
+            Self::Restart(restart) => controller.on_restart(restart),
+            Self::AppLimited { now, in_flight } => controller.on_app_limited(*now, *in_flight),
+            Self::Telemetry(telemetry) => controller.on_telemetry(telemetry),
+            Self::SharedRtt { now, min } => controller.on_shared_rtt(*now, *min),
+            Self::Feedback { now, blob, .. } => return Reply::Refused(controller.on_feedback(*now, blob).is_err()),
+            Self::Tick(now) => controller.on_tick(*now),
+        }
+        Reply::Nothing
+    }
 }
 
-/// What a controller answers between two events: all that a datapath reads of it and that may change.
+/// What a controller answers to one event alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing is asked.
+    Nothing,
+    /// To a packet that left.
+    Stamp(Stamp),
+    /// To feedback: whether it could not be read.
+    Refused(bool),
+}
+
+/// What a controller answers between two events, as logs hold it: the part of [`Permit`] that every event may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answers {
-    /// [`Controller::window`] in bytes.
+    /// [`Permit::window`] in bytes.
     pub window: u64,
-    /// [`Controller::pacing`].
+    /// [`Permit::pacing`].
     pub pacing: Pacing,
-    /// [`Controller::next_tick`].
+    /// [`Permit::next_tick`].
     pub next_tick: Time,
-    /// [`Controller::threshold`] in bytes.
+    /// [`Permit::threshold`] in bytes.
     pub threshold: u64,
-    /// [`Controller::holds_against_marks`].
+    /// [`Permit::holds_against_marks`].
     pub holds_against_marks: bool,
 }
 
 impl Answers {
     /// Of this controller, now.
     pub fn of(controller: &dyn Controller) -> Self {
-        let Permit { window, pacing, next_tick, .. } = controller.permit();
-        Self {
-            window,
-            pacing,
-            next_tick,
-            threshold: controller.threshold(),
-            holds_against_marks: controller.holds_against_marks(),
-        }
+        let Permit { window, pacing, next_tick, threshold, holds_against_marks, .. } = controller.permit();
+        Self { window, pacing, next_tick, threshold, holds_against_marks }
     }
 }
 
@@ -234,55 +259,45 @@ impl Controller for Observed {
         self.report(&Event::Tick(now));
     }
 
-    fn next_tick(&self) -> Time {
-        self.controller.next_tick()
+    fn nature(&self) -> Nature {
+        self.controller.nature()
     }
 
-    fn window(&self) -> u64 {
-        self.controller.window()
+    fn permit(&self) -> Permit {
+        self.controller.permit()
     }
 
     fn window_set_at(&self) -> Option<String> {
         self.controller.window_set_at()
     }
 
-    fn pacing(&self) -> Pacing {
-        self.controller.pacing()
-    }
-
-    fn outlasts_departures(&self) -> bool {
-        self.controller.outlasts_departures()
-    }
-
-    fn threshold(&self) -> u64 {
-        self.controller.threshold()
-    }
-
-    fn window_is_budget(&self) -> bool {
-        self.controller.window_is_budget()
-    }
-
-    fn recovery(&self) -> Recovery {
-        self.controller.recovery()
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.controller.ecn()
-    }
-
-    fn holds_against_marks(&self) -> bool {
-        self.controller.holds_against_marks()
-    }
-
-    fn cruises(&self) -> bool {
-        self.controller.cruises()
-    }
-
-    fn heartbeat(&self) -> Option<Nanos> {
-        self.controller.heartbeat()
-    }
-
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
         self.controller.describe(report);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::assert_passes_on;
+
+    /// Names of events.
+    struct Names(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Observer for Names {
+        fn on_event(&mut self, event: &Event<'_>, _controller: &dyn Controller) {
+            self.0.lock().unwrap().push(event.name());
+        }
+    }
+
+    #[test]
+    fn an_observed_controller_hears_and_answers_as_if_alone() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let observer = Box::new(Names(seen.clone()));
+        assert_passes_on(|inside| Observed::wrap(inside, Some(observer)), |permit| permit);
+        let mut seen = seen.lock().unwrap().clone();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 13, "{seen:?}");
     }
 }

@@ -175,7 +175,7 @@ mod tests {
                 assert!(param.kind.takes(param.default), "{}:{}", entry.name, param.name);
             }
             // What a controller answers to marks is what its entry says.
-            let exact = matches!(controller.ecn(), Ecn::Exact | Ecn::L4s);
+            let exact = matches!(controller.nature().ecn, Ecn::Exact | Ecn::L4s);
             assert_eq!(spec.needs(Ability::ExactMarks), exact, "{}", entry.name);
         }
     }

@@ -34,7 +34,9 @@ pub mod tables;
 
 use std::collections::VecDeque;
 
-use crate::controller::{Ack, BadFeedback, Controller, Env, Loss, ReceiverHalf, Recovery, Sent, Stamp, Timeout};
+use crate::controller::{
+    Ack, BadFeedback, Controller, Env, Loss, Nature, Permit, ReceiverHalf, Recovery, Sent, Stamp, Timeout,
+};
 use crate::entry::{Entry, Kind, Param, Params};
 use crate::units::{Nanos, Time};
 use feedback::{Feedback, Note};
@@ -174,13 +176,6 @@ impl Controller for Sprout {
         Ok(())
     }
 
-    fn next_tick(&self) -> Time {
-        match self.forecast_at {
-            Some(at) if self.age + 1 < HORIZON => at + Nanos::from_nanos(TICK.as_nanos() * (self.age as u64 + 1)),
-            _ => Time::NEVER,
-        }
-    }
-
     fn on_tick(&mut self, now: Time) {
         self.grow_old(now);
     }
@@ -190,16 +185,17 @@ impl Controller for Sprout {
         self.packet = mss;
     }
 
-    fn window(&self) -> u64 {
-        self.in_flight.saturating_add(self.room()).max(u64::from(self.packet))
+    fn nature(&self) -> Nature {
+        Nature { heartbeat: Some(HEARTBEAT), ..Nature::PLAIN }
     }
 
-    fn recovery(&self) -> Recovery {
-        Recovery::Controller
-    }
-
-    fn heartbeat(&self) -> Option<Nanos> {
-        Some(HEARTBEAT)
+    fn permit(&self) -> Permit {
+        let next_tick = match self.forecast_at {
+            Some(at) if self.age + 1 < HORIZON => at + Nanos::from_nanos(TICK.as_nanos() * (self.age as u64 + 1)),
+            _ => Time::NEVER,
+        };
+        let window = self.in_flight.saturating_add(self.room()).max(u64::from(self.packet));
+        Permit { next_tick, recovery: Recovery::Controller, ..Permit::up_to(window) }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -1,11 +1,15 @@
 //! A tiny datapath for unit tests of controllers: rounds of a fixed RTT, no path behind it.
 //!
-//! For anything with a queue, write a simulation in `sim`; for measuring what an event costs, [`steady`].
+//! For anything with a queue, write a simulation in `sim`; for measuring what an event costs, [`steady`]. A controller that stands
+//! around another is held to [`assert_passes_on`].
 
+mod around;
 pub mod steady;
 
 use crate::controller::{Ack, Acked, Controller, Ecn, Env, Loss, Lost, Phase, RateSample, Sent};
 use crate::units::{Nanos, Time};
+
+pub use around::assert_passes_on;
 
 /// The controller's window in whole packets of the default MSS.
 pub fn packets(controller: &dyn Controller) -> u64 {
@@ -93,7 +97,7 @@ impl Feed {
                 received_at: None,
             };
             // Between the first echo and the end of the round the flow reduces (RFC 3168): no growth.
-            let reducing = echoed && self.controller.ecn() != Ecn::Off;
+            let reducing = echoed && self.controller.nature().ecn != Ecn::Off;
             let phase = if reducing { Phase::Cwr } else { Phase::Open };
             self.acknowledge(acked, prior_delivered, ce && !echoed, phase);
             echoed |= ce;

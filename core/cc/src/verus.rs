@@ -39,7 +39,9 @@
 mod entry;
 pub mod profile;
 
-use crate::controller::{Ack, Acked, Controller, Env, Loss, Pacing, Recovery, Restart, Sent, Stamp, Timeout};
+use crate::controller::{
+    Ack, Acked, Controller, Env, Loss, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Timeout,
+};
 use crate::units::{Nanos, Rate, Time};
 use profile::Profile;
 
@@ -452,10 +454,6 @@ impl Controller for Verus {
         self.in_flight = in_flight;
     }
 
-    fn next_tick(&self) -> Time {
-        if self.slow_start || self.paused() { Time::NEVER } else { self.next_epoch }
-    }
-
     fn on_tick(&mut self, now: Time) {
         if now < self.next_tick() {
             return;
@@ -475,20 +473,18 @@ impl Controller for Verus {
         self.delivered *= scale;
     }
 
-    fn window(&self) -> u64 {
-        self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss))
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    fn window_is_budget(&self) -> bool {
-        !self.slow_start
-    }
-
-    fn pacing(&self) -> Pacing {
-        self.pacing
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Controller
+    fn permit(&self) -> Permit {
+        Permit {
+            pacing: self.pacing,
+            next_tick: if self.slow_start || self.paused() { Time::NEVER } else { self.next_epoch },
+            recovery: Recovery::Controller,
+            is_budget: !self.slow_start,
+            ..Permit::up_to(self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss)))
+        }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

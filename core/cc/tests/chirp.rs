@@ -3,7 +3,9 @@
 //! and [`StartUp::pacing`] can say such a thing, to the nanosecond, as a start-up of any policy and as a controller of
 //! its own.
 
-use paceline_cc::controller::{Ack, Acked, Controller, Ecn, Env, Loss, Pacing, Phase, Recovery, Sent, Stamp, Timeout};
+use paceline_cc::controller::{
+    Ack, Acked, Controller, Ecn, Env, Loss, Nature, Pacing, Permit, Phase, Recovery, Sent, Stamp, Timeout,
+};
 use paceline_cc::cubic::{Cubic, Settings};
 use paceline_cc::dctcp::Dctcp;
 use paceline_cc::reno::Reno;
@@ -119,16 +121,12 @@ impl Controller for ChirpController {
 
     fn on_timeout(&mut self, _timeout: &Timeout<'_>) {}
 
-    fn window(&self) -> u64 {
-        1 << 20
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    fn pacing(&self) -> Pacing {
-        self.0.pacing()
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Controller
+    fn permit(&self) -> Permit {
+        Permit { pacing: self.0.pacing(), recovery: Recovery::Controller, ..Permit::up_to(1 << 20) }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

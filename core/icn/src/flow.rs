@@ -22,7 +22,7 @@ mod recover;
 mod size;
 mod timers;
 
-use paceline_cc::{Controller, Ecn, Lost, Nanos, Pacing, Phase, Rate, Recovery, Telemetry, Time};
+use paceline_cc::{Controller, Lost, Nanos, Pacing, Phase, Rate, Recovery, Telemetry, Time};
 use paceline_transport::{Config, Driver, Prr, SenderStats};
 
 use crate::UNIT;
@@ -109,7 +109,6 @@ pub struct Flow {
     config: FlowConfig,
     driver: Driver,
     board: Board,
-    ecn: Ecn,
     /// Counts the paths that there were.
     path: u32,
     phase: Phase,
@@ -158,12 +157,10 @@ impl Flow {
     pub fn new(config: &FlowConfig, controller: Box<dyn Controller>) -> Self {
         let mut config = *config;
         config.transport.mss = UNIT as u32;
-        let ecn = controller.ecn();
         Self {
             driver: Driver::new(&config.transport, controller),
             board: Board::new(config.disorder),
             config,
-            ecn,
             path: 0,
             phase: Phase::Open,
             recovery_point: 0,
@@ -242,12 +239,13 @@ impl Flow {
 
     /// The window in force, in bytes: the controller's, the recovery's while losses are repaired, or the [`Ceiling`].
     pub fn window(&self) -> u64 {
+        let permit = self.driver.controller().permit();
         let window = match (&self.prr, self.phase) {
             (Some(prr), Phase::Recovery) => prr.window,
-            (Some(prr), Phase::Cwr) if !self.driver.controller().holds_against_marks() => prr.window,
-            _ => self.driver.window(),
+            (Some(prr), Phase::Cwr) if !permit.holds_against_marks => prr.window,
+            _ => permit.window,
         };
-        if self.phase != Phase::Open || !self.driver.controller().cruises() {
+        if self.phase != Phase::Open || !permit.cruises {
             return window;
         }
         match self.config.ceiling {
@@ -313,6 +311,6 @@ impl Flow {
     }
 
     fn glides(&self) -> bool {
-        self.driver.controller().recovery() == Recovery::Prr
+        self.driver.controller().permit().recovery == Recovery::Prr
     }
 }

@@ -19,7 +19,7 @@ struct Windows {
 
 impl Tap for Windows {
     fn on_ack(&mut self, now: Time, _flow: u32, ack: &AckSegment, sender: &dyn Sender) {
-        if !sender.controller().holds_against_marks() {
+        if !sender.controller().permit().holds_against_marks {
             self.over.get_or_insert(now);
         } else if self.over.is_none() {
             self.marked += u64::from(ack.ece);
@@ -83,7 +83,7 @@ impl Tap for Departures {
     }
 
     fn on_ack(&mut self, _now: Time, flow: u32, _ack: &AckSegment, sender: &dyn Sender) {
-        self.over[flow as usize] |= !sender.controller().holds_against_marks();
+        self.over[flow as usize] |= !sender.controller().permit().holds_against_marks;
     }
 }
 

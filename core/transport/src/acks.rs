@@ -38,7 +38,7 @@ impl FlowSender {
         let prior_una = self.una;
 
         // Marks: accurate counters, or all that this acknowledgement delivers.
-        let ecn = self.driver.ecn;
+        let ecn = self.driver.nature.ecn;
         let exact = matches!(ecn, Ecn::Exact | Ecn::L4s);
         let mut ce_bytes = ack.ce_bytes.saturating_sub(self.ce_bytes);
         let mut ce_packets = ack.ce_packets.saturating_sub(self.ce_packets);
@@ -115,7 +115,7 @@ impl FlowSender {
         // start-up that answers no marks is in charge again.
         let over = match self.phase {
             Phase::Open => false,
-            Phase::Cwr => self.una > self.recovery_point || self.driver.controller.holds_against_marks(),
+            Phase::Cwr => self.una > self.recovery_point || self.driver.controller.permit().holds_against_marks,
             Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
         };
         if over {
@@ -142,7 +142,7 @@ impl FlowSender {
             (ce_bytes, ce_packets) = (delivery.bytes, delivery.packets as u64);
         }
         let echo = marked && self.phase == Phase::Open;
-        let reduces = echo && !self.driver.controller.holds_against_marks();
+        let reduces = echo && !self.driver.controller.permit().holds_against_marks;
         if reduces {
             self.phase = Phase::Cwr;
             self.recovery_point = self.next;
@@ -344,7 +344,7 @@ impl FlowSender {
         // In CWR a classic controller has reduced already (Linux `tcp_enter_recovery`); the exact ones answer marks and
         // losses apart (RFC 8257 section 3.5).
         let reduces =
-            again || self.phase == Phase::Open || (self.phase == Phase::Cwr && self.driver.ecn != Ecn::Classic);
+            again || self.phase == Phase::Open || (self.phase == Phase::Cwr && self.driver.nature.ecn != Ecn::Classic);
         if !repairing || again {
             self.stats.recoveries += 1;
             self.phase = Phase::Recovery;

@@ -337,9 +337,9 @@ impl Counted {
         self.follows
     }
 
-    /// What was delivered since the last report makes no room for more ([`Controller::window_is_budget`]).
+    /// What was delivered since the last report makes no room for more ([`paceline_cc::Permit::is_budget`]).
     pub fn is_budget(&self) -> bool {
-        self.driver.controller().window_is_budget()
+        self.driver.controller().permit().is_budget
     }
 
     /// The datapath shapes the window while losses are repaired ([`paceline_cc::Recovery::Prr`]).

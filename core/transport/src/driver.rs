@@ -8,7 +8,7 @@
 //! makes an [`Ack`], a [`Sent`], a [`Loss`] or a [`Timeout`].
 
 use paceline_cc::{
-    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Lost, Nanos, Pacing, Permit, Phase, Rate, RateSample, Restart,
+    Ack, Acked, BadFeedback, Controller, Loss, Lost, Nanos, Nature, Pacing, Permit, Phase, Rate, RateSample, Restart,
     Sent, Telemetry, Time, Timeout,
 };
 
@@ -28,10 +28,7 @@ const UNPACED: u64 = 10;
 pub struct Driver {
     pub(crate) config: Config,
     pub(crate) controller: Box<dyn Controller>,
-    /// The controller's use of ECN.
-    pub(crate) ecn: Ecn,
-    /// The silence after which the controller wants an empty packet.
-    heartbeat: Option<Nanos>,
+    pub(crate) nature: Nature,
     pub(crate) rtt: Rtt,
     rate: RateSampler,
     /// Deliveries are counted by [`Driver::arrived`].
@@ -126,8 +123,7 @@ impl Driver {
     pub fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
         let mut driver = Self {
             config: *config,
-            ecn: controller.ecn(),
-            heartbeat: controller.heartbeat(),
+            nature: controller.nature(),
             permit: controller.permit(),
             controller,
             rtt: Rtt::new(),
@@ -219,7 +215,7 @@ impl Driver {
         } else {
             self.pacer.refresh(pacing);
         }
-        self.heartbeat_at = self.heartbeat.map_or(Time::NEVER, |silence| now + silence);
+        self.heartbeat_at = self.nature.heartbeat.map_or(Time::NEVER, |silence| now + silence);
     }
 
     /// A handshake has been answered, `sample` after it left.
@@ -414,17 +410,17 @@ impl Driver {
     #[inline]
     fn paced(&self, permit: &Permit) -> Pacing {
         match permit.pacing {
-            Pacing::Free if self.config.pace == Pace::Linux => self.linux_pacing(permit.window),
+            Pacing::Free if self.config.pace == Pace::Linux => self.linux_pacing(permit),
             pacing => pacing,
         }
     }
 
-    fn linux_pacing(&self, window: u64) -> Pacing {
+    fn linux_pacing(&self, permit: &Permit) -> Pacing {
         let Some(srtt) = self.rtt.smoothed.filter(|_| self.packets >= UNPACED) else {
             return Pacing::Free;
         };
-        let percent = if window < self.controller.threshold() / 2 { 200 } else { 120 };
-        Pacing::Rate(Rate::from_bytes_in(window.saturating_mul(percent) / 100, srtt))
+        let percent = if permit.window < permit.threshold / 2 { 200 } else { 120 };
+        Pacing::Rate(Rate::from_bytes_in(permit.window.saturating_mul(percent) / 100, srtt))
     }
 
     /// Runs the controller's clock, where [`Driver::next_tick`] has come.
@@ -482,7 +478,7 @@ impl Driver {
         self.permit.next_tick
     }
 
-    /// When an empty packet is due ([`Controller::heartbeat`]).
+    /// When an empty packet is due ([`Nature::heartbeat`]).
     pub fn heartbeat_at(&self) -> Time {
         self.heartbeat_at
     }
@@ -505,6 +501,11 @@ impl Driver {
     /// The options that it was made with.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What the controller is, as read when the flow began.
+    pub fn nature(&self) -> &Nature {
+        &self.nature
     }
 
     /// The controller.

@@ -189,7 +189,7 @@ impl FlowSender {
 
     #[inline]
     fn segment(&mut self, now: Time, seq: u64, bytes: u32, retransmission: bool, note: u64) -> Segment {
-        let ecn = match self.driver.ecn {
+        let ecn = match self.driver.nature.ecn {
             // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
             Ecn::Classic if retransmission || bytes == 0 => Ecn::Off,
             ecn => ecn,
@@ -413,7 +413,7 @@ impl Steering for FlowSender {
     fn window(&self) -> u64 {
         match (&self.prr, self.phase) {
             (Some(prr), Phase::Recovery) => prr.window,
-            (Some(prr), Phase::Cwr) if !self.driver.controller.holds_against_marks() => prr.window,
+            (Some(prr), Phase::Cwr) if !self.driver.controller.permit().holds_against_marks => prr.window,
             _ => self.driver.permit.window,
         }
     }
@@ -494,5 +494,5 @@ impl Sender for FlowSender {
 
 /// Whether the datapath shapes recovery for this controller.
 pub(crate) fn glides(controller: &dyn Controller) -> bool {
-    controller.recovery() == Recovery::Prr
+    controller.permit().recovery == Recovery::Prr
 }

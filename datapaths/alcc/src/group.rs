@@ -11,7 +11,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use paceline_cc::{
-    Ack, BadFeedback, Controller, Ecn, Loss, Lost, Nanos, Pacing, Recovery, Restart, Sent, Stamp, Time, Timeout,
+    Ack, BadFeedback, Carrier, Controller, Loss, Lost, Nanos, Nature, Pacing, Permit, Restart, Sent, Stamp, Telemetry,
+    Time, Timeout,
 };
 use paceline_transport::{ArrivalTime, Arrived, Config, Driver, Load, Packet, Progress};
 
@@ -142,8 +143,7 @@ impl Member {
     }
 
     /// This flow's part of a window: an equal one, and what the others leave unused.
-    fn part(&self, all: &Aggregate) -> u64 {
-        let window = all.driver.window();
+    fn part(&self, all: &Aggregate, window: u64) -> u64 {
         let equal = window / (all.active + u64::from(!self.active)).max(1);
         let left = (self.mine + window).saturating_sub(all.in_flight);
         equal.max(left).max(u64::from(all.driver.config().mss))
@@ -158,23 +158,35 @@ impl Drop for Member {
     }
 }
 
-impl Aggregate {
-    /// Translates what a member's datapath declared lost.
-    fn find_lost(&mut self, sent: &VecDeque<(u64, Packet)>, lost: &[Lost]) {
-        self.lost.clear();
-        for packet in lost {
-            let after = sent.partition_point(|(seq, _)| *seq <= packet.seq);
-            let Some((from, of)) = after.checked_sub(1).and_then(|at| sent.get(at)) else { continue };
-            self.lost.push(Lost { seq: of.seq.saturating_add(packet.seq - from), ..*packet });
-        }
+/// As much of a threshold as `part` is of the window; one that is not known is not known in parts.
+fn part_of(threshold: u64, part: u64, window: u64) -> u64 {
+    if threshold == u64::MAX {
+        return threshold;
     }
+    let part = u128::from(threshold) * u128::from(part) / u128::from(window.max(1));
+    u64::try_from(part).unwrap_or(u64::MAX)
+}
+
+/// Where the aggregate has the byte that a member's flow has at `seq`; nothing where it is no longer in flight.
+fn position(sent: &VecDeque<(u64, Packet)>, seq: u64) -> Option<u64> {
+    let after = sent.partition_point(|(from, _)| *from <= seq);
+    let (from, packet) = sent.get(after.checked_sub(1)?)?;
+    Some(packet.seq.saturating_add(seq - from))
+}
+
+/// Translates what a member's datapath declared lost.
+fn translate(sent: &VecDeque<(u64, Packet)>, lost: &[Lost], into: &mut Vec<Lost>) {
+    into.clear();
+    into.extend(lost.iter().filter_map(|packet| Some(Lost { seq: position(sent, packet.seq)?, ..*packet })));
 }
 
 /// The controller of a member's flow is its part of the aggregate's: it passes on what it sees, in the aggregate's terms.
 impl Controller for Member {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
-        self.set_active(true);
         let bytes = u64::from(sent.bytes);
+        if bytes > 0 {
+            self.set_active(true);
+        }
         self.mine += bytes;
         let mut packet = Packet::new(0, sent.bytes, sent.now);
         let note = self.lead(|all| {
@@ -238,7 +250,7 @@ impl Controller for Member {
         let sent = &self.sent;
         // The repairs have left in place of the lost.
         ask(&self.aggregate, |all| {
-            all.find_lost(sent, loss.packets);
+            translate(sent, loss.packets, &mut all.lost);
             all.driver.lose(loss.now, &mut all.lost, all.in_flight, all.in_flight, loss.new_episode);
             all.driver.refresh();
         });
@@ -247,10 +259,31 @@ impl Controller for Member {
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         let sent = &self.sent;
         ask(&self.aggregate, |all| {
-            all.find_lost(sent, timeout.packets);
+            translate(sent, timeout.packets, &mut all.lost);
             all.driver.timeout(timeout.now, &mut all.lost, all.in_flight, all.in_flight, timeout.count);
             all.driver.refresh();
         });
+    }
+
+    fn on_spurious(&mut self, now: Time) {
+        self.lead(|all| {
+            all.driver.spurious(now);
+            all.driver.refresh();
+        });
+    }
+
+    fn on_cause(&mut self, now: Time, packets: &[Lost]) {
+        let sent = &self.sent;
+        ask(&self.aggregate, |all| {
+            translate(sent, packets, &mut all.lost);
+            all.driver.explain(now, &all.lost);
+        });
+    }
+
+    fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        let place = |carrier: Carrier| Some(Carrier { seq: position(&self.sent, carrier.seq)?, ..carrier });
+        let packet = telemetry.packet.and_then(place);
+        self.lead(|all| all.driver.telemetry(&Telemetry { packet, ..*telemetry }));
     }
 
     fn on_restart(&mut self, restart: &Restart) {
@@ -284,35 +317,37 @@ impl Controller for Member {
         self.lead(|all| all.driver.feedback(now, blob))
     }
 
-    fn next_tick(&self) -> Time {
-        self.lead(|all| all.driver.next_tick())
-    }
-
     fn on_tick(&mut self, now: Time) {
         self.lead(|all| all.driver.tick(now));
     }
 
-    fn window(&self) -> u64 {
-        self.lead(|all| self.part(all))
+    fn nature(&self) -> Nature {
+        self.lead(|all| *all.driver.nature())
     }
 
-    fn pacing(&self) -> Pacing {
+    fn permit(&self) -> Permit {
         self.lead(|all| {
+            let permit = all.driver.controller().permit();
+            let window = self.part(all, permit.window);
             let active = all.active.max(1);
-            match all.driver.controller().pacing() {
-                Pacing::Rate(rate) => Pacing::Rate(rate.mul_f64(1.0 / active as f64)),
-                Pacing::Gap(gap) if gap < Nanos::MAX => Pacing::Gap(gap.mul_div(active, 1)),
-                answer => answer,
+            Permit {
+                window,
+                pacing: match permit.pacing {
+                    Pacing::Rate(rate) => Pacing::Rate(rate.mul_f64(1.0 / active as f64)),
+                    Pacing::Gap(gap) if gap < Nanos::MAX => Pacing::Gap(gap.mul_div(active, 1)),
+                    answer => answer,
+                },
+                next_tick: all.driver.next_tick(),
+                threshold: part_of(permit.threshold, window, permit.window),
+                // What leaves changes this flow's part.
+                outlasts_departures: false,
+                ..permit
             }
         })
     }
 
-    fn recovery(&self) -> Recovery {
-        self.lead(|all| all.driver.controller().recovery())
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.lead(|all| all.driver.controller().ecn())
+    fn window_set_at(&self) -> Option<String> {
+        self.lead(|all| all.driver.controller().window_set_at())
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
@@ -321,111 +356,4 @@ impl Controller for Member {
 }
 
 #[cfg(test)]
-mod tests {
-    use paceline_cc::observe::{Event, Observed, Observer};
-    use paceline_cc::{Env, Spec};
-    use paceline_transport::{Above, Arrived, Config, Delivered, Took};
-
-    use super::*;
-
-    const MSS: u64 = 1448;
-
-    fn flows(group: &Group, spec: &str, count: usize) -> Vec<Above> {
-        let spec: Spec = spec.parse().unwrap();
-        let member = || group.member(|| spec.build(&Env::default()), MSS as u32);
-        (0..count).map(|_| Above::new(&Config::default(), member())).collect()
-    }
-
-    fn hand_over(flow: &mut Above, now: Time) {
-        while let Some(bytes) = flow.poll(now) {
-            flow.handed(now, bytes, false);
-        }
-    }
-
-    /// What the aggregate's controller saw of each acknowledgement.
-    #[derive(Clone, Default)]
-    struct Seen(Arc<Mutex<Vec<Acked>>>);
-
-    /// Smoothed RTT, minimum RTT, bytes in flight, and whether the window limited the flow.
-    type Acked = (Nanos, Nanos, u64, bool);
-
-    impl Observer for Seen {
-        fn on_event(&mut self, event: &Event<'_>, _controller: &dyn Controller) {
-            if let Event::Acked(ack) = event {
-                lock(&self.0).push((ack.srtt, ack.min_rtt, ack.in_flight, ack.window_limited));
-            }
-        }
-    }
-
-    #[test]
-    fn the_aggregate_sees_handshakes_and_what_ended_a_burst() {
-        let (group, seen) = (Group::default(), Seen::default());
-        let spec: Spec = "fixed:window=20".parse().unwrap();
-        let make = || Observed::wrap(spec.build(&Env::default()), Some(Box::new(seen.clone())));
-        let mut flows = [(); 2].map(|()| Above::new(&Config::default(), group.member(make, MSS as u32)));
-        let ms = Nanos::from_millis;
-        flows[0].connected(Time::from_millis(1), ms(30));
-        assert_eq!(lock(&seen.0).pop(), Some((ms(30), ms(30), 0, false)));
-        // Twelve of twenty: more than half a window, but the application ended it.
-        flows[0].queued(12 * MSS);
-        hand_over(&mut flows[0], Time::from_millis(2));
-        flows[1].connected(Time::from_millis(3), ms(20));
-        let (_, min_rtt, in_flight, _) = lock(&seen.0).pop().unwrap();
-        assert_eq!((min_rtt, in_flight), (ms(20), 12 * MSS), "another handshake leaves what is in flight");
-        let news = |upto, at| Delivered { upto, at, repaired: false, took: Took::Reported, arrived: Arrived::Unknown };
-        flows[0].delivered(Time::from_millis(32), &news(12 * MSS, Time::from_millis(32)));
-        assert_eq!(lock(&seen.0).pop().map(|(.., limited)| limited), Some(false));
-        flows[0].queued(u64::MAX);
-        hand_over(&mut flows[0], Time::from_millis(33));
-        flows[0].delivered(Time::from_millis(63), &news(20 * MSS, Time::from_millis(63)));
-        assert_eq!(lock(&seen.0).pop().map(|(.., limited)| limited), Some(true));
-    }
-
-    #[test]
-    fn an_address_belongs_to_its_prefix() {
-        let is = |a: &str, b: &str| prefix(a.parse().unwrap()) == prefix(b.parse().unwrap());
-        assert!(is("192.0.2.1", "192.0.2.200") && !is("192.0.2.1", "192.0.3.1"));
-        assert!(is("2001:db8:1::1", "2001:db8:1:ffff::2") && !is("2001:db8:1::1", "2001:db8:2::1"));
-        assert!(is("::ffff:192.0.2.9", "192.0.2.1"));
-    }
-
-    #[test]
-    fn the_smallest_rtt_is_heard_once_and_believed_for_a_while() {
-        let group = Group::default();
-        let (mut first, mut second) = (0, 0);
-        let (ms, at) = (Nanos::from_millis, Time::from_millis);
-        assert_eq!(group.exchange(at(0), Some(ms(20)), &mut first), Some(ms(20)));
-        assert_eq!(group.exchange(at(1), Some(ms(50)), &mut second), Some(ms(20)));
-        assert_eq!(group.exchange(at(2), Some(ms(50)), &mut second), None);
-        assert_eq!(group.exchange(at(3), Some(ms(18)), &mut second), Some(ms(18)));
-        assert_eq!(group.exchange(at(4), None, &mut first), None, "it has nothing to compare with");
-        assert_eq!(group.exchange(at(5), Some(ms(40)), &mut first), Some(ms(18)), "and is told when it has");
-        assert_eq!(group.exchange(at(10_004), Some(ms(30)), &mut first), Some(ms(30)));
-    }
-
-    #[test]
-    fn one_window_is_shared_in_equal_parts_and_what_one_leaves_the_other_takes() {
-        let group = Group::default();
-        let mut flows = flows(&group, "fixed:window=20", 2);
-        let in_flight = |flows: &[Above]| flows.iter().map(|flow| flow.in_flight() / MSS).collect::<Vec<_>>();
-        flows[0].queued(u64::MAX);
-        hand_over(&mut flows[0], Time::from_millis(1));
-        assert_eq!(in_flight(&flows), [20, 0], "alone it has all");
-        flows[1].queued(u64::MAX);
-        for round in 1..200_u64 {
-            let now = Time::from_millis(20 * round);
-            for n in [1, 0] {
-                let upto = flows[n].una() + MSS * 5;
-                let upto = upto.min(flows[n].next());
-                let news =
-                    Delivered { upto, at: now, repaired: false, took: Took::Reported, arrived: Arrived::Unknown };
-                flows[n].delivered(now, &news);
-                hand_over(&mut flows[n], now);
-            }
-            assert!(round < 10 || in_flight(&flows) == [10, 10], "{round}: {:?}", in_flight(&flows));
-        }
-        flows.pop();
-        hand_over(&mut flows[0], Time::from_millis(5000));
-        assert_eq!(in_flight(&flows), [20]);
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use paceline_alcc::frame::{Connection, Reader, Violation};
+use paceline_alcc::frame::{Connection, Decoder, Item, Reader, Violation};
 use paceline_alcc::{Engine, Mode, Options, Socket};
 use paceline_cc::{Env, Spec};
 
@@ -114,6 +114,27 @@ fn who_writes_without_reading_hears_acknowledgements() {
         assert_eq!(a.send(&[IoSlice::new(&ours)], false).unwrap(), ours.len());
         assert!(received(&a, theirs.len()) == theirs);
     });
+}
+
+#[test]
+fn a_silent_socket_sends_the_heartbeats_of_its_controller() {
+    for aggregate in [false, true] {
+        let (server, mut client) = pair();
+        client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let engine = Engine::start(Options { aggregate, ..options("sprout") }).unwrap();
+        let socket = engine.adopt(server.into()).unwrap();
+        assert_eq!(socket.send(&[IoSlice::new(&content(100))], false).unwrap(), 100);
+        let (mut decoder, mut buffer) = (Decoder::new(), [0; 4096]);
+        let mut empty = 0;
+        while empty < 3 {
+            let count = client.read(&mut buffer).unwrap_or_else(|error| panic!("aggregate {aggregate}: {error}"));
+            assert!(count > 0, "the connection stays");
+            let mut input = &buffer[..count];
+            while let Some(item) = decoder.next(&mut input).unwrap() {
+                empty += u32::from(matches!(item, Item::Data(data) if data.bytes == 0));
+            }
+        }
+    }
 }
 
 #[test]

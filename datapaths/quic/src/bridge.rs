@@ -242,7 +242,7 @@ impl Bridge {
             return;
         }
         self.episode = Some(now);
-        if self.driver.controller().ecn() == Ecn::Off {
+        if self.driver.nature().ecn == Ecn::Off {
             self.phase = Phase::Recovery;
             self.lost.clear();
             let (_, end, tag) = self.front;

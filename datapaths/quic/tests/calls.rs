@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use paceline_cc::{Ack, Controller, Ecn, Loss, Nanos, Pacing, Phase, Rate, Restart, Sent, Stamp, Time, Timeout};
+use paceline_cc::{
+    Ack, Controller, Ecn, Loss, Nanos, Nature, Pacing, Permit, Phase, Rate, Restart, Sent, Stamp, Time, Timeout,
+};
 use paceline_quic::Bridge;
 
 const MTU: u64 = 1000;
@@ -99,25 +101,18 @@ impl Controller for Spy {
         self.told(format!("dry {} {in_flight}", ms(now)));
     }
 
-    fn next_tick(&self) -> Time {
-        self.0.lock().unwrap().tick
-    }
-
     fn on_tick(&mut self, now: Time) {
         self.set(|answers| answers.tick = now + Nanos::from_millis(5));
         self.told(format!("tick {}", ms(now)));
     }
 
-    fn window(&self) -> u64 {
-        self.0.lock().unwrap().window
+    fn nature(&self) -> Nature {
+        Nature { ecn: self.0.lock().unwrap().ecn, ..Nature::PLAIN }
     }
 
-    fn pacing(&self) -> Pacing {
-        self.0.lock().unwrap().pacing
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.0.lock().unwrap().ecn
+    fn permit(&self) -> Permit {
+        let answers = self.0.lock().unwrap();
+        Permit { pacing: answers.pacing, next_tick: answers.tick, ..Permit::up_to(answers.window) }
     }
 
     fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
@@ -127,16 +122,14 @@ fn at(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A window of 10 packets, no pacing, no ticks.
+/// A window of 10 packets, no pacing, no ticks, no ECN.
 fn bridge() -> (Bridge, Spy) {
-    let answers = Answers {
-        calls: Vec::new(),
-        window: 10 * MTU,
-        pacing: Pacing::Free,
-        ecn: Ecn::Off,
-        tick: Time::NEVER,
-        sent: 0,
-    };
+    bridge_with(Ecn::Off)
+}
+
+fn bridge_with(ecn: Ecn) -> (Bridge, Spy) {
+    let answers =
+        Answers { calls: Vec::new(), window: 10 * MTU, pacing: Pacing::Free, ecn, tick: Time::NEVER, sent: 0 };
     let spy = Spy(Arc::new(Mutex::new(answers)));
     (Bridge::new(Box::new(spy.clone()), MTU as u16), spy)
 }
@@ -240,8 +233,7 @@ fn persistent_congestion_is_a_time_out_counted_until_something_gets_through() {
 
 #[test]
 fn a_mark_is_an_echo_once_a_round_trip_or_the_loss_of_a_packet() {
-    let (mut marked, spy) = bridge();
-    spy.set(|answers| answers.ecn = Ecn::Classic);
+    let (mut marked, spy) = bridge_with(Ecn::Classic);
     marked.on_sent(at(0), 3000);
     ack(&mut marked, 40, &[0], 2000);
     spy.calls();

@@ -12,8 +12,8 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use paceline_cc::{
-    Ack, Controller, Ecn, Env, Loss, Lost, Nanos, Pacing, Rate, Recovery, Restart, Sent, Stamp, Telemetry, Time,
-    Timeout,
+    Ack, Controller, Ecn, Env, Loss, Lost, Nanos, Nature, Pacing, Permit, Rate, Recovery, Restart, Sent, Stamp,
+    Telemetry, Time, Timeout,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -337,10 +337,6 @@ impl Controller for Foreign {
         self.call(Method::Mss, || mss);
     }
 
-    fn next_tick(&self) -> Time {
-        self.next_tick
-    }
-
     fn on_tick(&mut self, now: Time) {
         let asked = self.next_tick;
         self.call(Method::Tick, || now.as_nanos());
@@ -352,33 +348,24 @@ impl Controller for Foreign {
         }
     }
 
-    fn window(&self) -> u64 {
-        self.window
+    fn nature(&self) -> Nature {
+        Nature { ecn: self.class.ecn, ..Nature::PLAIN }
+    }
+
+    fn permit(&self) -> Permit {
+        Permit {
+            pacing: self.pacing,
+            next_tick: self.next_tick,
+            threshold: self.threshold,
+            recovery: self.class.recovery,
+            outlasts_departures: !self.class.has(Method::Sent),
+            ..Permit::up_to(self.window)
+        }
     }
 
     fn window_set_at(&self) -> Option<String> {
         let place = Python::attach(|py| self.class.place(py, self.set_by));
         Some(format!("{}.{} ({place})", self.class.name, self.set_by))
-    }
-
-    fn pacing(&self) -> Pacing {
-        self.pacing
-    }
-
-    fn outlasts_departures(&self) -> bool {
-        !self.class.has(Method::Sent)
-    }
-
-    fn threshold(&self) -> u64 {
-        self.threshold
-    }
-
-    fn recovery(&self) -> Recovery {
-        self.class.recovery
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.class.ecn
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -6,7 +6,8 @@
 
 use paceline_cc::window::{Policy, Signal, StartUp, Window, WindowController};
 use paceline_cc::{
-    Ack, Controller, Ecn, Env, Loss, Lost, Nanos, Pacing, Recovery, Restart, Sent, Stamp, Telemetry, Time, Timeout,
+    Ack, BadFeedback, Controller, Ecn, Env, Loss, Lost, Nanos, Nature, Permit, Restart, Sent, Stamp, Telemetry, Time,
+    Timeout,
 };
 
 use super::Foreign;
@@ -59,7 +60,7 @@ impl Started {
             return false;
         }
         // After a timeout the window is that of RFC 5681, and the threshold what the start-up has found.
-        let found = Some(start.threshold()).filter(|threshold| ends && *threshold < u64::MAX);
+        let found = Some(start.permit().threshold).filter(|threshold| ends && *threshold < u64::MAX);
         let window = found.unwrap_or_else(|| start.window());
         self.start = None;
         self.object.take_over(now, window);
@@ -126,8 +127,16 @@ impl Controller for Started {
     }
 
     fn on_shared_rtt(&mut self, now: Time, min: Nanos) {
-        if let Some(start) = &mut self.start {
-            start.on_shared_rtt(now, min);
+        match &mut self.start {
+            Some(start) => start.on_shared_rtt(now, min),
+            None => self.object.on_shared_rtt(now, min),
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
+        match &mut self.start {
+            Some(start) => start.on_feedback(now, blob),
+            None => self.object.on_feedback(now, blob),
         }
     }
 
@@ -138,10 +147,6 @@ impl Controller for Started {
         self.object.on_mss(now, mss);
     }
 
-    fn next_tick(&self) -> Time {
-        self.first().next_tick()
-    }
-
     fn on_tick(&mut self, now: Time) {
         let before = self.start.is_some();
         if self.start(now, false, |start| start.on_tick(now)) && !before {
@@ -149,32 +154,19 @@ impl Controller for Started {
         }
     }
 
-    fn window(&self) -> u64 {
-        self.first().window()
+    fn nature(&self) -> Nature {
+        self.object.nature()
     }
 
-    fn pacing(&self) -> Pacing {
-        self.first().pacing()
+    fn permit(&self) -> Permit {
+        match &self.start {
+            Some(start) => Permit { recovery: self.object.permit().recovery, ..start.permit() },
+            None => self.object.permit(),
+        }
     }
 
-    fn outlasts_departures(&self) -> bool {
-        self.first().outlasts_departures()
-    }
-
-    fn threshold(&self) -> u64 {
-        self.first().threshold()
-    }
-
-    fn recovery(&self) -> Recovery {
-        self.object.recovery()
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.object.ecn()
-    }
-
-    fn holds_against_marks(&self) -> bool {
-        self.first().holds_against_marks()
+    fn window_set_at(&self) -> Option<String> {
+        self.first().window_set_at()
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_cc::entry::{Kind, Param};
 use paceline_cc::registry::{Definition, register};
-use paceline_cc::{Ack, Controller, Env, Loss, Nanos, Pacing, Rate, Recovery, Sent, Stamp, Time, Timeout};
+use paceline_cc::{
+    Ack, Controller, Env, Loss, Nanos, Nature, Pacing, Permit, Rate, Recovery, Sent, Stamp, Time, Timeout,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -177,11 +179,6 @@ impl Controller for Agent {
         lock(&self.state).monitor.lost(bytes, timeout.in_flight);
     }
 
-    fn next_tick(&self) -> Time {
-        // Right behind the step: what was decided between two steps counts from here on.
-        lock(&self.state).boundary + Nanos::from_nanos(1)
-    }
-
     fn on_tick(&mut self, now: Time) {
         let mut state = lock(&self.state);
         if let Some(policy) = &self.policy {
@@ -207,21 +204,21 @@ impl Controller for Agent {
         }
     }
 
-    fn window(&self) -> u64 {
-        lock(&self.state).window as u64
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    fn pacing(&self) -> Pacing {
-        let rate = lock(&self.state).rate;
-        rate.map_or(Pacing::Free, |rate| Pacing::Rate(Rate::from_bytes_per_sec((rate as u64).max(1))))
-    }
-
-    fn outlasts_departures(&self) -> bool {
-        true
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Controller
+    fn permit(&self) -> Permit {
+        let state = lock(&self.state);
+        let pace = |rate: f64| Pacing::Rate(Rate::from_bytes_per_sec((rate as u64).max(1)));
+        Permit {
+            pacing: state.rate.map_or(Pacing::Free, pace),
+            // Right behind the step: what was decided between two steps counts from here on.
+            next_tick: state.boundary + Nanos::from_nanos(1),
+            recovery: Recovery::Controller,
+            outlasts_departures: true,
+            ..Permit::up_to(state.window as u64)
+        }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -112,7 +112,7 @@ fn after(name: &str, verdict: Cause, room: u32) -> f64 {
     let mut bench = Bench::at(name, 40);
     bench.report(verdict, &[hop(room)]);
     bench.lose(&[Cause::Unknown]);
-    assert_eq!(bench.controller.threshold(), bench.controller.window(), "{name}");
+    assert_eq!(bench.controller.permit().threshold, bench.controller.window(), "{name}");
     bench.packets()
 }
 
@@ -156,7 +156,11 @@ fn only_growth_stays_in_slow_start() {
         bench.medium(60);
         bench.lose(&[Cause::Medium]);
         assert_eq!(bench.controller.window(), window * MSS, "{name}");
-        assert_eq!(bench.controller.threshold(), threshold.map_or(u64::MAX, |packets: u64| packets * MSS), "{name}");
+        assert_eq!(
+            bench.controller.permit().threshold,
+            threshold.map_or(u64::MAX, |packets: u64| packets * MSS),
+            "{name}"
+        );
     }
 }
 
@@ -167,18 +171,18 @@ fn a_timeout_keeps_the_threshold_and_a_second_one_does_not() {
         bench.medium(60);
         bench.time_out(1);
         assert_eq!(
-            (bench.controller.threshold(), bench.controller.window()),
+            (bench.controller.permit().threshold, bench.controller.window()),
             (threshold * MSS, window * MSS),
             "{name}"
         );
         bench.time_out(2);
-        assert_eq!((bench.controller.threshold(), bench.controller.window()), (28 * MSS, MSS), "{name}: G2");
+        assert_eq!((bench.controller.permit().threshold, bench.controller.window()), (28 * MSS, MSS), "{name}: G2");
         bench.time_out(3);
-        assert_eq!(bench.controller.threshold(), 28 * MSS, "{name}: once");
+        assert_eq!(bench.controller.permit().threshold, 28 * MSS, "{name}: once");
         // A timeout that nothing excuses is CUBIC's.
         let mut bench = Bench::at(name, 40);
         bench.time_out(1);
-        assert_eq!((bench.controller.threshold(), bench.controller.window()), (28 * MSS, MSS), "{name}");
+        assert_eq!((bench.controller.permit().threshold, bench.controller.window()), (28 * MSS, MSS), "{name}");
     }
 }
 
@@ -188,11 +192,15 @@ fn a_timeout_within_a_repair_is_of_the_same_losses() {
         let mut bench = Bench::at(name, 40);
         bench.medium(7);
         bench.lose(&[Cause::Medium]);
-        let threshold = bench.controller.threshold();
+        let threshold = bench.controller.permit().threshold;
         bench.time_out(1);
-        assert_eq!((bench.controller.threshold(), bench.controller.window()), (threshold, window * MSS), "{name}");
+        assert_eq!(
+            (bench.controller.permit().threshold, bench.controller.window()),
+            (threshold, window * MSS),
+            "{name}"
+        );
         bench.time_out(2);
-        assert_eq!(bench.controller.threshold(), 28 * MSS, "{name}: G2, from the window before the losses");
+        assert_eq!(bench.controller.permit().threshold, 28 * MSS, "{name}: G2, from the window before the losses");
     }
 }
 

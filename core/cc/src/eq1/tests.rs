@@ -238,9 +238,9 @@ fn a_round_trip_without_room_ends_the_start_up() {
         flow.run(15, full);
         flow.run(5, roomy);
     }
-    assert_eq!(flow.controller.threshold(), u64::MAX);
+    assert_eq!(flow.controller.permit().threshold, u64::MAX);
     flow.run(25, full);
-    assert_eq!(flow.controller.threshold(), flow.controller.window());
+    assert_eq!(flow.controller.permit().threshold, flow.controller.window());
 }
 
 #[test]
@@ -289,5 +289,5 @@ fn its_own_parameter_chooses_it() {
 #[test]
 fn a_threshold_at_the_start_ends_it() {
     let controller = "cubic:eq1=1,ssthresh=64".parse::<Spec>().unwrap().build(&Env::default());
-    assert_eq!(controller.threshold(), 64 * u64::from(Env::default().mss));
+    assert_eq!(controller.permit().threshold, 64 * u64::from(Env::default().mss));
 }

@@ -5,7 +5,7 @@ use super::{Constants, FORMAT, Header, VERSION};
 use crate::controller::{
     Ack, Acked, BadFeedback, Controller, Hop, Loss, Lost, Restart, Sent, Stamp, Telemetry, Timeout,
 };
-use crate::observe::{Answers, Event};
+use crate::observe::{Answers, Event, Reply};
 use crate::units::{Nanos, Time};
 
 fields!(Sent { now seq bytes in_flight retransmission app_limited unsent });
@@ -133,15 +133,6 @@ pub enum Recorded {
     Tick(Time),
 }
 
-/// What a controller answers to one event alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    Nothing,
-    Stamp(Stamp),
-    /// Whether it refused a blob.
-    Refused(bool),
-}
-
 impl Recorded {
     /// Shows the event as a controller's observer saw it. Of feedback that was refused the reason is not known.
     pub fn with<T>(&self, see: impl FnOnce(&Event<'_>) -> T) -> T {
@@ -189,26 +180,7 @@ impl Recorded {
 
     /// Informs `controller` of it.
     pub(super) fn feed(&self, controller: &mut dyn Controller) -> Reply {
-        self.with(|event| {
-            match event {
-                Event::Sent(sent, _) => return Reply::Stamp(controller.on_sent(sent)),
-                Event::Acked(ack) => controller.on_ack(ack),
-                Event::Lost(loss) => controller.on_loss(loss),
-                Event::Timeout(timeout) => controller.on_timeout(timeout),
-                Event::Spurious(now) => controller.on_spurious(*now),
-                Event::Cause { now, packets } => controller.on_cause(*now, packets),
-                Event::Mss { now, mss } => controller.on_mss(*now, *mss),
-                Event::Restart(restart) => controller.on_restart(restart),
-                Event::AppLimited { now, in_flight } => controller.on_app_limited(*now, *in_flight),
-                Event::Telemetry(telemetry) => controller.on_telemetry(telemetry),
-                Event::SharedRtt { now, min } => controller.on_shared_rtt(*now, *min),
-                Event::Feedback { now, blob, .. } => {
-                    return Reply::Refused(controller.on_feedback(*now, blob).is_err());
-                }
-                Event::Tick(now) => controller.on_tick(*now),
-            }
-            Reply::Nothing
-        })
+        self.with(|event| event.feed(controller))
     }
 
     pub(super) fn read(from: &mut Reading) -> Result<Self, FieldError> {

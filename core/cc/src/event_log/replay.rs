@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use super::event::{Recorded, Reply};
+use super::event::Recorded;
 use super::field::Field;
 use super::reader::{Line, LogError, Reader};
 use super::{Constants, Header};
 use crate::controller::{Acked, Controller, Lost};
-use crate::observe::Answers;
+use crate::observe::{Answers, Reply};
 use crate::units::Time;
 
 /// The first answer in which a controller differs from the recorded one.

@@ -120,7 +120,7 @@ fn a_link_is_divided_by_its_flows() {
         // A quarter more than a round trip of it, and three packets; 1598 bytes each, of 1514.
         let window = 1.25 * share * 0.02 * 1514.0 / (1448.0 + OVERHEAD) + 3.0;
         assert!((bench.packets() - window).abs() < 0.01, "{} and not {window}", bench.packets());
-        assert_eq!(bench.controller.recovery(), Recovery::Controller);
+        assert_eq!(bench.controller.permit().recovery, Recovery::Controller);
     }
 }
 
@@ -199,10 +199,10 @@ fn losses_of_what_is_sent_above_what_arrives_end_the_belief() {
     let endless = Hop { capacity: rate(500_000), room_packets: Some(u32::MAX - 1), limit_packets: None, ..hop(1, 0) };
     for (lost, believed) in [(9, true), (19, true), (21, false)] {
         bench.report(Cause::Medium, &[endless]);
-        assert_eq!(bench.controller.recovery(), Recovery::Controller);
+        assert_eq!(bench.controller.permit().recovery, Recovery::Controller);
         (0..lost).for_each(|_| bench.lose(Cause::Medium));
         bench.round(RTT, 40);
-        assert_eq!(bench.controller.recovery() == Recovery::Controller, believed, "{lost}");
+        assert_eq!(bench.controller.permit().recovery == Recovery::Controller, believed, "{lost}");
     }
     // CUBIC goes on from what arrives.
     assert!((bench.packets() - 40.0).abs() < 2.0, "{}", bench.packets());
@@ -338,7 +338,7 @@ fn without_a_fresh_report_it_is_cubic_from_the_window_it_has() {
     bench.controller.on_tick(due);
     let window = 0.98 * 1650.0 * 0.02 * 1514.0 / (1448.0 + OVERHEAD);
     assert!((bench.packets() - window).abs() < 0.01, "{}", bench.packets());
-    assert_eq!((bench.controller.pacing(), bench.controller.recovery()), (Pacing::Free, Recovery::Prr));
+    assert_eq!((bench.controller.pacing(), bench.controller.permit().recovery), (Pacing::Free, Recovery::Prr));
     bench.lose(Cause::Unknown);
     assert!((bench.packets() - 0.7 * window).abs() < 0.01);
     // And back.
@@ -417,7 +417,7 @@ fn round_trips_that_no_reported_queue_explains_end_the_belief_for_a_while() {
     let believed = |bench: &mut Bench, rtt: u64| {
         bench.report(Cause::Unknown, &[hop(1, 0)]);
         bench.round(Nanos::from_millis(rtt), 40);
-        bench.controller.recovery() == Recovery::Controller
+        bench.controller.permit().recovery == Recovery::Controller
     };
     assert!((0..50).all(|_| believed(&mut bench, 30)), "10 ms are not a reason");
     assert!((0..7).all(|_| believed(&mut bench, 31)));
@@ -436,7 +436,7 @@ fn round_trips_that_no_reported_queue_explains_end_the_belief_for_a_while() {
     for _ in 0..50 {
         bench.report(Cause::Unknown, &[hop(1, 30)]);
         bench.round(Nanos::from_millis(66), 100);
-        assert_eq!(bench.controller.recovery(), Recovery::Controller);
+        assert_eq!(bench.controller.permit().recovery, Recovery::Controller);
     }
 }
 
@@ -494,7 +494,7 @@ fn a_timeout_keeps_ten_packets_and_a_second_one_is_cubics() {
     };
     assert_eq!(out(&mut bench, 1), 10.0);
     assert_eq!(out(&mut bench, 2), 1.0);
-    assert_eq!(bench.controller.recovery(), Recovery::Prr);
+    assert_eq!(bench.controller.permit().recovery, Recovery::Prr);
     bench.report(Cause::Medium, &[hop(1, 0)]);
     bench.paces_at(0.98 * 1650.0);
 }

@@ -145,7 +145,7 @@ fn bad_feedback_leaves_the_state_alone() {
 fn both_entries_make_both_halves() {
     for text in ["sprout:max=2500,lookahead=7,outage=release,age=release", "sprout-ewma:lookahead=3"] {
         let spec: Spec = text.parse().expect("valid");
-        assert_eq!(spec.build(&Env::default()).heartbeat(), Some(HEARTBEAT));
+        assert_eq!(spec.build(&Env::default()).nature().heartbeat, Some(HEARTBEAT));
         assert!(spec.build_receiver(&Env::default()).is_some());
     }
 }

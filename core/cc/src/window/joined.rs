@@ -1,7 +1,9 @@
 //! A start-up and a policy joined to a controller.
 
 use super::{Answer, INITIAL_WINDOW, Lapse, MINIMUM_WINDOW, Policy, Signal, StartUp, Window};
-use crate::controller::{Ack, Controller, Ecn, Env, Loss, Pacing, Phase, Restart, Sent, Stamp, Telemetry, Timeout};
+use crate::controller::{
+    Ack, Controller, Ecn, Env, Loss, Nature, Permit, Phase, Restart, Sent, Stamp, Telemetry, Timeout,
+};
 use crate::units::{Nanos, Time};
 
 /// A start-up and a policy joined to a controller.
@@ -60,6 +62,11 @@ impl<P: Policy> WindowController<P> {
     /// The policy, for one who sets the window.
     pub(crate) fn policy_mut(&mut self) -> &mut P {
         &mut self.policy
+    }
+
+    /// A classic mark stands for a loss (RFC 3168) and is always answered.
+    fn holds_against_marks(&self) -> bool {
+        self.window.starting() && self.start.holds_against_marks() && matches!(self.policy.ecn(), Ecn::Exact | Ecn::L4s)
     }
 
     fn packets(&self, bytes: u64) -> f64 {
@@ -229,39 +236,26 @@ impl<P: Policy> Controller for WindowController<P> {
         self.start.on_mss(mss);
     }
 
-    fn next_tick(&self) -> Time {
-        if self.window.starting() { self.start.next_tick() } else { Time::NEVER }
-    }
-
     fn on_tick(&mut self, now: Time) {
         if self.window.starting() {
             self.start.on_tick(now, &mut self.window);
         }
     }
 
-    fn window(&self) -> u64 {
-        (self.window.cwnd.max(1.0) * f64::from(self.env.mss)) as u64
+    fn nature(&self) -> Nature {
+        Nature { ecn: self.policy.ecn(), ..Nature::PLAIN }
     }
 
-    fn pacing(&self) -> Pacing {
-        self.start.pacing().unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt))
-    }
-
-    fn outlasts_departures(&self) -> bool {
-        !self.window.starting()
-    }
-
-    fn threshold(&self) -> u64 {
-        (self.window.ssthresh * f64::from(self.env.mss)) as u64
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.policy.ecn()
-    }
-
-    /// A classic mark stands for a loss (RFC 3168) and is always answered.
-    fn holds_against_marks(&self) -> bool {
-        self.window.starting() && self.start.holds_against_marks() && matches!(self.policy.ecn(), Ecn::Exact | Ecn::L4s)
+    fn permit(&self) -> Permit {
+        let starting = self.window.starting();
+        Permit {
+            pacing: self.start.pacing().unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt)),
+            next_tick: if starting { self.start.next_tick() } else { Time::NEVER },
+            threshold: (self.window.ssthresh * f64::from(self.env.mss)) as u64,
+            holds_against_marks: self.holds_against_marks(),
+            outlasts_departures: !starting,
+            ..Permit::up_to((self.window.cwnd.max(1.0) * f64::from(self.env.mss)) as u64)
+        }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
@@ -307,7 +301,7 @@ mod tests {
         for (spec, threshold) in [("reno", 80), ("cubic:start=slow", 112)] {
             let mut feed = grown(spec);
             let controller = feed.controller.as_mut();
-            assert_eq!(controller.threshold(), u64::MAX, "{spec}");
+            assert_eq!(controller.permit().threshold, u64::MAX, "{spec}");
             let prior_in_flight = 160 * mss;
             controller.on_timeout(&Timeout {
                 now: Time::from_millis(5_000),
@@ -316,9 +310,9 @@ mod tests {
                 in_flight: 0,
                 count: 1,
             });
-            assert_eq!((packets(controller), controller.threshold()), (1, threshold * mss), "{spec}");
+            assert_eq!((packets(controller), controller.permit().threshold), (1, threshold * mss), "{spec}");
             controller.on_spurious(Time::from_millis(5_010));
-            assert_eq!(controller.threshold(), u64::MAX, "{spec}");
+            assert_eq!(controller.permit().threshold, u64::MAX, "{spec}");
         }
     }
 }

@@ -316,7 +316,7 @@ impl Datapath {
         if positions.is_empty() {
             return;
         }
-        let ce = if self.controller.ecn() == Ecn::Off { 0 } else { ce.min(positions.len()) };
+        let ce = if self.controller.nature().ecn == Ecn::Off { 0 } else { ce.min(positions.len()) };
         let prior_in_flight = self.in_flight;
         let mut acked = Vec::new();
         let mut ce_bytes = 0;

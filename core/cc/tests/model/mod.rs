@@ -66,7 +66,7 @@ fn check(controller: &dyn Controller, mss: u32) {
         assert!(value.is_finite(), "{name} = {value}");
         assert!(variables[..index].iter().all(|(other, _)| other != name), "{name} is described twice");
     }
-    assert!(controller.heartbeat().is_none_or(|span| span > Nanos::ZERO), "a heartbeat without a pause");
+    assert!(controller.nature().heartbeat.is_none_or(|span| span > Nanos::ZERO), "a heartbeat without a pause");
 }
 
 /// With nothing in flight, the flow sends a packet sooner or later.

@@ -44,7 +44,7 @@ fn without_telemetry_they_are_what_they_are_built_on() {
                 let [one, other] = flows.each_ref().map(|(flow, _)| {
                     let (window, pacing, variables) = described(flow.controller.as_ref());
                     let exact = variables.into_iter().find(|(name, _)| *name == "cwnd_packets");
-                    (window, pacing, exact.map(|(_, cwnd)| cwnd.to_bits()), flow.controller.threshold())
+                    (window, pacing, exact.map(|(_, cwnd)| cwnd.to_bits()), flow.controller.permit().threshold)
                 });
                 assert_eq!(one, other, "after {operation:?}");
             }

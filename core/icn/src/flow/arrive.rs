@@ -51,7 +51,7 @@ impl Flow {
         let early_repair = packet.retransmitted && rtt < self.driver.rtt().min();
         let late = record.state == State::Lost || early_repair;
 
-        let exact = matches!(self.ecn, Ecn::Exact | Ecn::L4s);
+        let exact = matches!(self.driver.nature().ecn, Ecn::Exact | Ecn::L4s);
         let received = paceline_transport::Arrived::Newest(now);
         let delivery = self.driver.delivered(now, &mut [packet], exact && ce, &received);
         if let Some(sample) = delivery.rate {
@@ -92,10 +92,10 @@ impl Flow {
 
     /// The controller learns of an arrival. Answers whether it reduces for a mark.
     fn acknowledge(&mut self, now: Time, delivery: &Delivery, ce: bool, prior_in_flight: u64, lost_bytes: u64) -> bool {
-        let marked = ce && self.ecn != Ecn::Off;
+        let marked = ce && self.driver.nature().ecn != Ecn::Off;
         self.stats.ce_packets += u64::from(marked);
         let echo = marked && self.phase == Phase::Open;
-        let reduces = echo && !self.driver.controller().holds_against_marks();
+        let reduces = echo && !self.driver.controller().permit().holds_against_marks;
         if reduces {
             self.phase = Phase::Cwr;
             self.recovery_point = self.board.next();

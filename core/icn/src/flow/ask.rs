@@ -64,20 +64,20 @@ impl Flow {
 
     /// Units of a request, by the rate.
     fn wanted(&self) -> u32 {
-        let controller = self.driver.controller();
+        let permit = self.driver.controller().permit();
         let units = match self.config.aggregation {
             Aggregation::One => 1,
             Aggregation::Fixed(units) => units.clamp(1, MAX_UNITS),
-            Aggregation::Paper => match controller.pacing() {
+            Aggregation::Paper => match permit.pacing {
                 Pacing::Gap(_) => return 1,
                 Pacing::Rate(rate) => units_per_request(rate),
                 Pacing::Free => match self.srtt() {
-                    Some(srtt) => units_per_request(Rate::from_bytes_in(self.driver.window(), srtt)),
+                    Some(srtt) => units_per_request(Rate::from_bytes_in(permit.window, srtt)),
                     None => MAX_UNITS,
                 },
             },
         };
-        if self.config.triple && controller.cruises() && self.is_contended() {
+        if self.config.triple && permit.cruises && self.is_contended() {
             units.saturating_mul(3).min(MAX_UNITS)
         } else {
             units

@@ -100,7 +100,7 @@ impl Flow {
         let una = self.board.una();
         let over = match self.phase {
             Phase::Open => false,
-            Phase::Cwr => una > self.recovery_point || self.driver.controller().holds_against_marks(),
+            Phase::Cwr => una > self.recovery_point || self.driver.controller().permit().holds_against_marks,
             Phase::Recovery | Phase::Loss => una >= self.recovery_point,
         };
         if over {
@@ -133,7 +133,7 @@ impl Flow {
         // A lost repair after the timer is news of congestion (Linux `tcp_fastretrans_alert`, FLAG_LOST_RETRANS).
         let again = self.phase == Phase::Loss && self.board.lost_repair;
         // In CWR a classic controller has reduced already (Linux `tcp_enter_recovery`).
-        let classic = self.ecn == paceline_cc::Ecn::Classic;
+        let classic = self.driver.nature().ecn == paceline_cc::Ecn::Classic;
         let reduces = again || self.phase == Phase::Open || (self.phase == Phase::Cwr && !classic);
         if !repairing || again {
             self.stats.recoveries += 1;

@@ -129,7 +129,6 @@ impl Flow {
     /// waiting for the timer and without a word of congestion.
     pub fn moved(&mut self, now: Time, controller: Box<dyn Controller>) {
         self.delivered_before += self.driver.bytes_delivered();
-        self.ecn = controller.ecn();
         self.driver = Driver::new(&self.config.transport, controller);
         self.path = self.path.wrapping_add(1);
         self.board.lose_all();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use paceline_cc::observe::{Event, Observed, Observer};
-use paceline_cc::{Ack, Controller, Env, Loss, Pacing, Rate, Recovery, Restart, Sent, Spec, Stamp, Timeout};
+use paceline_cc::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Rate, Recovery, Sent, Spec, Stamp, Timeout};
 use proptest::prelude::*;
 
 use super::*;
@@ -43,19 +43,19 @@ impl Controller for Steered {
 
     fn on_timeout(&mut self, _timeout: &Timeout<'_>) {}
 
-    fn window(&self) -> u64 {
-        self.0.window.load(Ordering::Relaxed)
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
     }
 
-    fn pacing(&self) -> Pacing {
-        match self.0.rate.load(Ordering::Relaxed) {
-            u64::MAX => Pacing::Free,
-            rate => Pacing::Rate(Rate::from_bytes_per_sec(rate)),
+    fn permit(&self) -> Permit {
+        Permit {
+            pacing: match self.0.rate.load(Ordering::Relaxed) {
+                u64::MAX => Pacing::Free,
+                rate => Pacing::Rate(Rate::from_bytes_per_sec(rate)),
+            },
+            recovery: if self.0.glides { Recovery::Prr } else { Recovery::Controller },
+            ..Permit::up_to(self.0.window.load(Ordering::Relaxed))
         }
-    }
-
-    fn recovery(&self) -> Recovery {
-        if self.0.glides { Recovery::Prr } else { Recovery::Controller }
     }
 
     fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
@@ -290,69 +290,42 @@ impl Ledger {
     }
 }
 
-struct Bookkeeper {
-    ledger: Arc<Mutex<Ledger>>,
-    inner: Box<dyn Controller>,
-}
-
-impl Bookkeeper {
-    fn lose(&self, now: Time, lost: &[Lost]) {
-        let mut ledger = self.ledger.lock().unwrap();
-        ledger.at(now);
+impl Ledger {
+    fn lose(&mut self, now: Time, lost: &[Lost]) {
+        self.at(now);
         for lost in lost {
-            ledger.lost += u64::from(lost.bytes);
-            let out = ledger.packets.get_mut(&lost.seq).expect("it was sent").as_mut().expect("not delivered");
+            self.lost += u64::from(lost.bytes);
+            let out = self.packets.get_mut(&lost.seq).expect("it was sent").as_mut().expect("not delivered");
             *out = out.checked_sub(1).expect("lost once for each transmission");
         }
     }
 }
 
-impl Controller for Bookkeeper {
-    fn on_sent(&mut self, sent: &Sent) -> Stamp {
-        let mut ledger = self.ledger.lock().unwrap();
-        ledger.at(sent.now);
-        if !sent.retransmission {
-            ledger.sent += u64::from(sent.bytes);
+impl Observer for Ledger {
+    fn on_event(&mut self, event: &Event<'_>, _controller: &dyn Controller) {
+        match event {
+            Event::Sent(sent, _) => {
+                self.at(sent.now);
+                if !sent.retransmission {
+                    self.sent += u64::from(sent.bytes);
+                }
+                assert_eq!(sent.retransmission, self.packets.contains_key(&sent.seq), "at {}", sent.seq);
+                let out = self.packets.entry(sent.seq).or_insert(Some(0));
+                *out.as_mut().expect("not delivered") += 1;
+            }
+            Event::Acked(ack) => {
+                self.at(ack.now);
+                assert_eq!(ack.bytes, ack.packets.iter().map(|packet| u64::from(packet.bytes)).sum::<u64>());
+                for packet in ack.packets {
+                    self.acked += u64::from(packet.bytes);
+                    let out = self.packets.insert(packet.seq, None).expect("it was sent");
+                    assert!(out.is_some(), "delivered twice");
+                }
+            }
+            Event::Lost(loss) => self.lose(loss.now, loss.packets),
+            Event::Timeout(timeout) => self.lose(timeout.now, timeout.packets),
+            _ => {}
         }
-        assert_eq!(sent.retransmission, ledger.packets.contains_key(&sent.seq), "at {}", sent.seq);
-        let out = ledger.packets.entry(sent.seq).or_insert(Some(0));
-        *out.as_mut().expect("not delivered") += 1;
-        drop(ledger);
-        self.inner.on_sent(sent)
-    }
-
-    fn on_ack(&mut self, ack: &Ack<'_>) {
-        let mut ledger = self.ledger.lock().unwrap();
-        ledger.at(ack.now);
-        assert_eq!(ack.bytes, ack.packets.iter().map(|packet| u64::from(packet.bytes)).sum::<u64>());
-        for packet in ack.packets {
-            ledger.acked += u64::from(packet.bytes);
-            assert!(ledger.packets.insert(packet.seq, None).expect("it was sent").is_some(), "delivered twice");
-        }
-        drop(ledger);
-        self.inner.on_ack(ack);
-    }
-
-    fn on_loss(&mut self, loss: &Loss<'_>) {
-        self.lose(loss.now, loss.packets);
-        self.inner.on_loss(loss);
-    }
-
-    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
-        self.lose(timeout.now, timeout.packets);
-        self.inner.on_timeout(timeout);
-    }
-
-    fn on_restart(&mut self, restart: &Restart) {
-        self.inner.on_restart(restart);
-    }
-
-    fn window(&self) -> u64 {
-        self.inner.window()
-    }
-
-    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
-        self.inner.describe(report);
     }
 }
 
@@ -369,7 +342,7 @@ proptest! {
     ) {
         let link = Link { room, lossy: if lossy < 3 { 0 } else { lossy }, ..LINK };
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let keeper = Box::new(Bookkeeper { ledger: ledger.clone(), inner: controller("reno") });
+        let keeper = Observed::wrap(controller("reno"), Some(Box::new(ledger.clone())));
         let (bytes, interval) = (packets * MSS + odd, Nanos::from_micros(interval_us));
         let steered = run(keeper, link, bytes, Nanos::from_secs(600), Some(interval));
         let ledger = ledger.lock().unwrap();

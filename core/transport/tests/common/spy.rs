@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use paceline_cc::{
-    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Nanos, Pacing, Phase, RateSample, Recovery, Restart, Sent, Stamp,
-    Time, Timeout,
+    Ack, Acked, BadFeedback, Controller, Ecn, Loss, Nanos, Nature, Pacing, Permit, Phase, RateSample, Recovery,
+    Restart, Sent, Stamp, Time, Timeout,
 };
 
 use super::MSS;
@@ -169,33 +169,20 @@ impl Controller for Spy {
         Ok(())
     }
 
-    fn threshold(&self) -> u64 {
-        self.notes().threshold * MSS
-    }
-
-    fn window(&self) -> u64 {
-        (self.notes().window * MSS as f64) as u64
-    }
-
-    fn pacing(&self) -> Pacing {
+    fn nature(&self) -> Nature {
         let notes = self.notes();
-        (notes.pacing)(notes.sent.len() as u64)
+        Nature { ecn: notes.ecn, heartbeat: notes.heartbeat }
     }
 
-    fn recovery(&self) -> Recovery {
-        self.notes().recovery
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.notes().ecn
-    }
-
-    fn holds_against_marks(&self) -> bool {
-        self.notes().holds
-    }
-
-    fn heartbeat(&self) -> Option<Nanos> {
-        self.notes().heartbeat
+    fn permit(&self) -> Permit {
+        let notes = self.notes();
+        Permit {
+            pacing: (notes.pacing)(notes.sent.len() as u64),
+            threshold: notes.threshold * MSS,
+            recovery: notes.recovery,
+            holds_against_marks: notes.holds,
+            ..Permit::up_to((notes.window * MSS as f64) as u64)
+        }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

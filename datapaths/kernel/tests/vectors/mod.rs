@@ -84,17 +84,6 @@ fn line(event: &Event<'_>, mss: f64) -> Option<String> {
     Some(line)
 }
 
-fn feed(controller: &mut dyn Controller, event: &Event<'_>) {
-    match event {
-        Event::Acked(ack) => controller.on_ack(ack),
-        Event::Lost(loss) => controller.on_loss(loss),
-        Event::Timeout(timeout) => controller.on_timeout(timeout),
-        Event::Spurious(now) => controller.on_spurious(*now),
-        Event::Restart(restart) => controller.on_restart(restart),
-        _ => {}
-    }
-}
-
 /// A log of `vectors/`, with its own answers, or with those of another `controller` to the same events.
 fn vector(name: &str, controller: Option<&str>) -> Vec<Answered> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(name);
@@ -106,7 +95,7 @@ fn vector(name: &str, controller: Option<&str>) -> Vec<Answered> {
         let read = read.unwrap();
         let answer = read.event.with(|event| match &mut other {
             Some(other) => {
-                feed(other.as_mut(), event);
+                event.feed(other.as_mut());
                 Answered::new(event, other.as_ref(), mss)
             }
             None => line(event, mss).map(|line| Answered { line, window: read.answers.window as f64 / mss, alpha: 0 }),

@@ -3,8 +3,8 @@
 
 use paceline_cc::registry::{Definition, register};
 use paceline_cc::{
-    Ack, Cause, Controller, Ecn, Env, Hop, Loss, Nanos, Pacing, Rate, Recovery, Restart, Sent, Spec, Stamp, Telemetry,
-    Time, Timeout,
+    Ack, Cause, Controller, Env, Hop, Loss, Nanos, Nature, Permit, Rate, Restart, Sent, Spec, Stamp, Telemetry, Time,
+    Timeout,
 };
 use paceline_experiment::Via;
 
@@ -70,10 +70,6 @@ impl Controller for Fed {
         self.inner.on_restart(restart);
     }
 
-    fn next_tick(&self) -> Time {
-        self.next
-    }
-
     fn on_tick(&mut self, now: Time) {
         self.next = now + INTERVAL;
         let Some((verdict, room)) = report(now) else { return };
@@ -90,24 +86,12 @@ impl Controller for Fed {
         self.inner.on_telemetry(&Telemetry { now, packet: None, verdict, fresh_for: FRESH_FOR, hops: &[hop] });
     }
 
-    fn window(&self) -> u64 {
-        self.inner.window()
+    fn nature(&self) -> Nature {
+        self.inner.nature()
     }
 
-    fn pacing(&self) -> Pacing {
-        self.inner.pacing()
-    }
-
-    fn threshold(&self) -> u64 {
-        self.inner.threshold()
-    }
-
-    fn recovery(&self) -> Recovery {
-        self.inner.recovery()
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.inner.ecn()
+    fn permit(&self) -> Permit {
+        Permit { next_tick: self.next, ..self.inner.permit() }
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -33,7 +33,7 @@ pub(super) fn module(flow: &Flow) -> Result<Kernel, KernelError> {
 /// By the agent.
 pub(super) fn agent(flow: &Flow) -> Result<Kernel, KernelError> {
     TCP_AGENT.carries(&flow.controller).map_err(KernelError::Misfit)?;
-    if flow.controller.build(&Env::default()).ecn() != Ecn::Off {
+    if flow.controller.build(&Env::default()).nature().ecn != Ecn::Off {
         return Err(KernelError::NoEcn { flow: super::itself(flow), instead: format!("{}@udp", flow.controller) });
     }
     Ok(Kernel { name: AGENT.name, ecn: false, driven_by: DrivenBy::Agent })
