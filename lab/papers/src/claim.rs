@@ -204,6 +204,11 @@ impl Claim {
     /// With whose law it is, which stands behind the claim in brackets.
     pub(crate) fn after(mut self, source: &str) -> Self {
         self.claim.push_str(&format!(" ({source})"));
+        self.by(source)
+    }
+
+    /// With its source, which the section names.
+    pub(crate) fn by(mut self, source: &str) -> Self {
         source.clone_into(&mut self.source);
         self
     }

@@ -98,7 +98,7 @@ fn sprout(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
             Claim::on(SECTION, setup, format!("its ceiling of 87 packets a loop: about {wanted} Mbit/s"))
                 .within(wanted, 0.15)
                 .measured(format!("{mbps:.2} Mbit/s"), &[mbps])
-                .note("the release's 11.5 Mbit/s is the ceiling of the rate it believes in, reached at 75 ms"),
+                .note("the release: at most 11.5 Mbit/s, reached at 75 ms"),
         );
     }
     for (rate, p95) in [(300.0, 44.0), (500.0, 54.0), (800.0, 62.0)] {
