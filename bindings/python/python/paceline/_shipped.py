@@ -11,7 +11,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
 def shipped(name: str) -> str:
     """The file of a scenario that comes with the package: ``paceline.run(paceline.shipped("cellular"))``, ``shipped("wifi/w1")``.
 
-    Raises ValueError with the names that there are where there is none of this.
+    Raises ValueError, with the known names, for an unknown name.
     """
     path = os.path.join(FOLDER, *f"{name}.toml".split("/"))
     if os.path.isfile(path):
