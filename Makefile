@@ -95,6 +95,7 @@ test-ebpf: ## tests of what runs in the kernel, which needs clang to build and r
 	@scripts/setup test
 	@if scripts/setup ebpf; then \
 	    scripts/test $(QUIET) -p paceline-kernel && \
+	    scripts/test $(QUIET) -p paceline-testbed --features ebpf --test lossy && \
 	    scripts/test $(QUIET) -p paceline-bus -p paceline-int && \
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command -- kernel int:: && \
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test real -- telemetry; \

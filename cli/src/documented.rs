@@ -3,6 +3,8 @@
 mod pages;
 mod project;
 
+use std::path::Path;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
@@ -95,6 +97,26 @@ fn problems(project: &Project, page: &str, text: &str) -> Vec<String> {
         }
     }
     problems
+}
+
+/// How high the crates of a folder stand.
+fn floor(folder: &Path) -> usize {
+    const FLOORS: [&str; 5] = ["core", "datapaths/linux", "datapaths", "lab", ""];
+    FLOORS.iter().position(|floor| folder.starts_with(floor)).expect("the last one has all")
+}
+
+#[test]
+fn no_crate_depends_on_one_above_it() {
+    let project = Project::read();
+    let all: Vec<(&Path, &Path)> = project.dependencies().collect();
+    // One of each kind, so that none is overlooked.
+    for [crate_, on] in
+        [["core/sim", "core/cc"], ["datapaths/kernel", "core/sim"], ["datapaths/int", "datapaths/kernel"]]
+    {
+        assert!(all.contains(&(Path::new(crate_), Path::new(on))), "{crate_} depends on {on}");
+    }
+    let upward: Vec<_> = all.iter().filter(|(crate_, on)| floor(on) > floor(crate_)).collect();
+    assert!(upward.is_empty(), "these crates depend on one above them: {upward:?}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use paceline_cc::Codepoint;
 use paceline_emulator::frame::{ecn, flow_key, set_ecn};
-use paceline_path::Codepoint;
 
 /// The ones' complement sum of the words that hold the ECN field and the checksum.
 fn sum(packet: &[u8]) -> u32 {

@@ -4,9 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use paceline_cc::Time;
+use paceline_cc::{Codepoint, Time};
 use paceline_emulator::frame::{Frame, Joiner, Virtio, flow_key};
-use paceline_path::Codepoint;
 use paceline_telemetry::{NodeRecord, push_record};
 
 /// Packets looked at; each may have one byte.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use paceline_cc::datapath::UDP;
 use paceline_cc::{Ability, Nanos};
-use paceline_clock::Clock;
 use paceline_lab::input;
+use paceline_linux::clock::Clock;
 use paceline_udp::transfer::{Content, Interval, Plan, Transferred, give_until, room, take};
 use paceline_udp::wire::control::{Hello, Job};
 use paceline_udp::{Agreed, HandshakeError, Key, Listener, Offload, connect};

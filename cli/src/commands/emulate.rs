@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 use paceline_cc::{Nanos, Rate};
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::command::{Command, CommandError, Running, Signals};
-use paceline_emulator::listening::listens;
-use paceline_emulator::namespace::{self, Privilege};
 use paceline_emulator::world::{Between, Far, Site, World};
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::listening;
+use paceline_linux::namespace::{self, Privilege};
 use paceline_path::{Phy, QueueSpec, Reorder};
 
 use super::udp::seconds;
@@ -196,7 +196,7 @@ fn with_environment(command: Command, far: &Site, isolated: bool) -> Command {
 fn serve(text: &str, site: &Site) -> anyhow::Result<Running> {
     let mut far = Command::new(["/bin/sh", "-c", text])?.start(&site.namespace)?;
     let start = Instant::now();
-    while start.elapsed() < PATIENCE && !listens(&site.namespace)? {
+    while start.elapsed() < PATIENCE && !site.namespace.enter(listening::any)? {
         match far.wait(ROUND) {
             Some(0) => break,
             Some(status) => bail!("--far: '{text}' ended with status {status} before anything ran; fix the command"),

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
-use paceline_clock::Clock;
 use paceline_files::Draft;
+use paceline_linux::clock::Clock;
 use paceline_udp::connect;
 use paceline_udp::transfer::{Place, take};
 use paceline_udp::wire::control::Job;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 use paceline_udp::connect;
 use paceline_udp::transfer::{Content, give};
 use paceline_udp::wire::control::Job;

@@ -211,7 +211,7 @@ fn absolute(option: &str, path: &Path) -> anyhow::Result<PathBuf> {
 /// The peer is not part of paceline, so nothing can come back from a receiver half.
 fn servable(options: &Options) -> anyhow::Result<()> {
     options.for_ordinary_clients().map_err(|error| as_option(&error))?;
-    let there = paceline_testbed::tcp::available();
+    let there = paceline_linux::tcp::controllers();
     if let Lower::Named(lower) = &options.lower
         && !there.contains(lower)
     {

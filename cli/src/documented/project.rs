@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toml::Table;
+use toml::{Table, Value};
 
 pub(super) struct Project {
     root: PathBuf,
@@ -88,6 +88,19 @@ impl Project {
 
     pub(super) fn script(&self, path: &str) -> Option<String> {
         (!self.root.join(path).exists()).then(|| "no such script".to_owned())
+    }
+
+    /// Each dependency of one crate of the project on another one, tests' and builds' among them, by their folders.
+    pub(super) fn dependencies(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        let folder = |of: &str| self.crates.get(of).and_then(|(folder, _)| folder.strip_prefix(&self.root).ok());
+        self.crates.iter().flat_map(move |(name, (_, manifest))| {
+            let systems = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
+            let tables = systems.filter_map(|(_, table)| table.as_table()).chain([manifest]);
+            let lists = tables.flat_map(|table| {
+                ["dependencies", "dev-dependencies", "build-dependencies"].map(|kind| table.get(kind)?.as_table())
+            });
+            lists.flatten().flatten().filter_map(move |(on, _)| Some((folder(name)?, folder(on)?)))
+        })
     }
 
     /// Whether a script has this option.

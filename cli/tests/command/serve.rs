@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 use paceline_udp::transfer::{Content, Plan, TransferError, Transferred, give};
 use paceline_udp::wire::control::{Hello, Job};
 use paceline_udp::{Channel, HandshakeError, Offload, connect};

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_emulator::namespace::{Privilege, privilege};
+use paceline_linux::namespace::{Privilege, privilege};
 use tempfile::TempDir;
 
 /// How long anything here may take; more than any takes on a busy machine.

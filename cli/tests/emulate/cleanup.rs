@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use paceline_emulator::interface::{Interfaces, LOOPBACK};
-use paceline_emulator::namespace::Namespace;
+use paceline_linux::interface::{Interfaces, LOOPBACK};
+use paceline_linux::namespace::Namespace;
 
 use crate::bench::{eventually, gone, mark, needs_root, paceline, with_mark};
 

@@ -1,6 +1,7 @@
 //! Servers under the shim, that end with the test.
 
-use paceline_fixture::{free_port, listens};
+use paceline_fixture::free_port;
+use paceline_linux::listening;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -118,7 +119,7 @@ impl Server {
     }
 
     fn ready(self) -> Self {
-        assert!(eventually(PATIENCE, || listens(self.port)), "the server does not listen");
+        assert!(eventually(PATIENCE, || listening::at(self.port)), "the server does not listen");
         self
     }
 

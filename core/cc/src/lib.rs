@@ -9,17 +9,20 @@ pub mod bbr;
 pub mod bic;
 pub mod ceiling;
 pub mod chirp;
+pub mod codepoint;
 pub mod controller;
 pub mod copa;
 pub mod cubic;
 pub mod cubic_medium;
 pub mod datapath;
 pub mod dctcp;
+pub mod distribution;
 pub mod entry;
 pub mod eq1;
 pub mod event_log;
 pub mod filter;
 pub mod fixed;
+mod histogram;
 pub mod hops;
 pub mod hystart;
 pub mod mdi;
@@ -38,11 +41,13 @@ pub mod verus;
 pub mod window;
 
 pub use ability::Ability;
+pub use codepoint::Codepoint;
 pub use controller::{
     Ack, Acked, Arrival, BadFeedback, Carrier, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Nature,
     Pacing, Permit, Phase, RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 pub use datapath::{Datapath, Misfit};
+pub use distribution::Distribution;
 pub use entry::SpecError;
 pub use registry::Spec;
 pub use units::{Bytes, Nanos, Rate, Time, UnitError};

@@ -6,7 +6,6 @@
 pub mod config;
 mod draw;
 pub mod endpoints;
-mod histogram;
 pub mod icn;
 pub mod live;
 pub mod node;
@@ -22,9 +21,7 @@ pub mod workload;
 pub use config::{Config, Cross, Cut, Direction, DrivenBy, Flow, Handover, OnOff, Poisson, Timing, Via, Way, Workload};
 pub use live::{Glance, Hooks, Live};
 pub use node::Node;
-pub use outcome::{
-    Distribution, Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum,
-};
+pub use outcome::{Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};
 pub use seed::Seed;

@@ -75,9 +75,9 @@ fn saturated(value: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use paceline_cc::Rate;
+    use paceline_cc::{Codepoint, Rate};
     use paceline_path::queue::{DropTail, Limit};
-    use paceline_path::{Codepoint, Link, Packet, Schedule};
+    use paceline_path::{Link, Packet, Schedule};
 
     use super::*;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use paceline_cc::{Nanos, Time};
-use paceline_path::{Codepoint, Packet, Split};
+use paceline_cc::{Codepoint, Distribution, Nanos, Time};
+use paceline_path::{Packet, Split};
 use paceline_transport::{SenderStats, Steering};
 
 use crate::config::{Flow, Workload};
-use crate::outcome::{Distribution, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+use crate::outcome::{FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
 

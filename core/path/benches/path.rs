@@ -1,8 +1,8 @@
 //! Cost of a packet through a path, by kind of link and queue.
 
 use criterion::{BatchSize, Criterion, Throughput};
-use paceline_cc::{Nanos, Time};
-use paceline_path::{Codepoint, Direction, Media, Packet, Path, Role, Seat, Synth};
+use paceline_cc::{Codepoint, Nanos, Time};
+use paceline_path::{Direction, Media, Packet, Path, Role, Seat, Synth};
 use std::sync::Arc;
 
 /// As large as what the simulator sends.

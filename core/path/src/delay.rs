@@ -145,7 +145,7 @@ impl<P: Send> Element<P> for VaryingDelay<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Codepoint;
+    use paceline_cc::Codepoint;
 
     fn ms(millis: u64) -> Time {
         Time::from_millis(millis)

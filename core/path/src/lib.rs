@@ -35,7 +35,7 @@ pub use light::Light;
 pub use link::Link;
 pub use loss::{Duplicate, Gilbert, Loss, Lossy, share};
 pub use markov::Markov;
-pub use packet::{Codepoint, Contents, Element, Packet, Split};
+pub use packet::{Contents, Element, Packet, Split};
 pub use queue::{Queue, QueueSpec};
 pub use reorder::{Holding, Reorder};
 pub use row::{Filter, Path, Verdict};

@@ -88,9 +88,10 @@ pub(crate) fn starting(trace: Arc<Trace>, start: Option<Nanos>) -> Arc<Trace> {
 mod tests {
     use super::*;
     use crate::link::Link;
-    use crate::packet::{Codepoint, Packet};
+    use crate::packet::Packet;
     use crate::queue::{DropTail, Limit};
     use crate::row::Path;
+    use paceline_cc::Codepoint;
 
     /// Every millisecond under saturation, every tenth under a light load; three packets are not a light load.
     fn path(after: Nanos) -> Path<u32> {

@@ -207,10 +207,10 @@ impl<P: Send> Element<P> for Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Codepoint;
     use crate::queue::{DropTail, Limit};
     use crate::row::Path;
     use crate::trace::Trace;
+    use paceline_cc::Codepoint;
     use std::sync::Arc;
 
     fn packet(size: u32, body: u32) -> Packet<u32> {

@@ -2,32 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use paceline_cc::{Ecn, Nanos, Time};
-
-/// The ECN field of the IP header (RFC 3168, RFC 9331).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Codepoint {
-    /// Not ECN-capable: an AQM drops it instead.
-    #[default]
-    NotEct,
-    /// ECN-capable, classic.
-    Ect0,
-    /// ECN-capable, L4S.
-    Ect1,
-    /// Congestion experienced.
-    Ce,
-}
-
-impl From<Ecn> for Codepoint {
-    /// What a controller's packets carry.
-    fn from(ecn: Ecn) -> Self {
-        match ecn {
-            Ecn::Off => Self::NotEct,
-            Ecn::Classic | Ecn::Exact => Self::Ect0,
-            Ecn::L4s => Self::Ect1,
-        }
-    }
-}
+use paceline_cc::{Codepoint, Nanos, Time};
 
 /// One-way delay of a packet by where it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

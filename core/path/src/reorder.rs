@@ -67,8 +67,8 @@ impl<P: Send> Element<P> for Holding<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Codepoint;
     use crate::row::Path;
+    use paceline_cc::Codepoint;
 
     const HOLD: Nanos = Nanos::from_millis(5);
 

@@ -120,10 +120,10 @@ impl Meter {
 mod tests {
     use super::*;
     use crate::link::Link;
-    use crate::packet::Codepoint;
     use crate::queue::DropTail;
     use crate::row::Path;
     use crate::schedule::Schedule;
+    use paceline_cc::Codepoint;
 
     fn packet(flow: u32) -> Packet<()> {
         Packet::new(flow, 1500, Codepoint::NotEct, ())

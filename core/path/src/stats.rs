@@ -1,8 +1,8 @@
 //! What a link counts.
 
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Codepoint, Nanos, Time};
 
-use crate::packet::{Codepoint, Packet};
+use crate::packet::Packet;
 
 /// Packets and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

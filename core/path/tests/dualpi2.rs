@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Nanos, Time};
-use paceline_path::{Codepoint, Direction, LinkStats, Packet, Path};
+use paceline_cc::{Codepoint, Nanos, Time};
+use paceline_path::{Direction, LinkStats, Packet, Path};
 
 const SIZE: u32 = 1500;
 /// Round trip of the responsive flows without queues.

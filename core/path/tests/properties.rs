@@ -3,10 +3,10 @@
 use std::iter;
 use std::sync::Arc;
 
-use paceline_cc::{Bytes, Nanos, Rate, Time};
+use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_path::{
-    Codepoint, Direction, Dropped, Gilbert, Jitter, Loss, Markov, Packet, Path, QueueSpec, Rates, Reason, Reorder,
-    Schedule, Trace, from_table,
+    Direction, Dropped, Gilbert, Jitter, Loss, Markov, Packet, Path, QueueSpec, Rates, Reason, Reorder, Schedule,
+    Trace, from_table,
 };
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Links and queues against what queueing theory and the RFCs say of them.
 
-use paceline_cc::{Nanos, Rate, Time};
-use paceline_path::{Codepoint, Direction, Packet, Path};
+use paceline_cc::{Codepoint, Nanos, Rate, Time};
+use paceline_path::{Direction, Packet, Path};
 use rand::Rng;
 use rand_pcg::Pcg64;
 

@@ -1,8 +1,8 @@
 //! Packets that are used again, so that they cost no allocation.
 
-use paceline_cc::Time;
+use paceline_cc::{Codepoint, Time};
 use paceline_experiment::icn::{Asked, UNIT_HEADERS};
-use paceline_path::{Codepoint, Packet};
+use paceline_path::Packet;
 use paceline_transport::{Receiver, Segment};
 
 use crate::body::Body;

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Bytes, Env, Nanos, Rate, Spec, Time};
+use paceline_cc::{Bytes, Codepoint, Env, Nanos, Rate, Spec, Time};
 use paceline_experiment::endpoints::Ends;
 use paceline_experiment::{
     Application, Arrivals, Cross, Excess, Fate, Flow, Gaps, Moment, NewFlow, Outcome, Recorder, Sample, Seed, Subject,
     Tap, Turn, Workload, endpoints,
 };
-use paceline_path::{Codepoint, Dropped, Packet};
+use paceline_path::{Dropped, Packet};
 
 use crate::body::Body;
 use crate::hops::{Hops, Routes};

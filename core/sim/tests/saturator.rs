@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use paceline_cc::{Nanos, Rate, Time};
-use paceline_path::{Codepoint, Direction, Packet, Path, Synth, Trace};
+use paceline_cc::{Codepoint, Nanos, Rate, Time};
+use paceline_path::{Direction, Packet, Path, Synth, Trace};
 use paceline_transport::saturator::{LOWER, Opportunities, Saturator, Seen, UPPER};
 
 /// Bytes of a packet of data, and of an acknowledgement, from the IP header on.

@@ -24,7 +24,7 @@ mod linux {
 
     use paceline_alcc::{Engine, LimitedBy, Options, Socket};
     use paceline_cc::Nanos;
-    use rustix::time::{ClockId, clock_gettime};
+    use paceline_linux::thread::process_cpu_time;
 
     pub(super) fn main() -> io::Result<()> {
         let mut args = std::env::args().skip(1);
@@ -74,8 +74,7 @@ mod linux {
 
     /// Processor time of this program in seconds, what the kernel did in its name included.
     fn cpu() -> f64 {
-        let time = clock_gettime(ClockId::ProcessCPUTime);
-        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+        process_cpu_time().as_secs_f64()
     }
 
     /// Says what there was to see.

@@ -14,6 +14,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Env, Nanos};
+use paceline_linux::release::{release, version};
 use paceline_transport::NOT_SENT;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
@@ -26,7 +27,6 @@ use crate::figures::SocketStats;
 use crate::flow::Flow;
 use crate::frame::MAX_HEADER;
 use crate::held::{Given, Held, Lent};
-use crate::info::Info;
 use crate::inline;
 use crate::inner::Inner;
 use crate::layer::Framing;
@@ -37,7 +37,7 @@ use crate::queued::{self, Source};
 use crate::rtts::Rtts;
 use crate::shared::{Hooks, Shared};
 use crate::socket::Socket;
-use crate::sockopt::NotSentLowat;
+use crate::sockopt::{NotSentLowat, tcp_info};
 use crate::stats::Totals;
 use crate::threads;
 
@@ -137,7 +137,7 @@ impl Engine {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, misfit.to_string()));
         }
         let fd: &OwnedFd = &given;
-        let mut info = Info::of(fd)?;
+        let mut info = tcp_info(fd)?;
         if !info.is_connected() {
             return Err(Errno::NOTCONN.into());
         }
@@ -319,11 +319,8 @@ fn no_such(name: &str, error: Errno) -> io::Error {
 
 /// The kernel is one whose `TCP_INFO` is long enough.
 fn check_kernel() -> io::Result<()> {
-    let name = rustix::system::uname();
-    let release = name.release().to_string_lossy();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version < (4, 10) {
+    let release = release();
+    if version(&release) < (4, 10) {
         let what = format!("this kernel is Linux {release}; sockets above TCP need 4.10 or newer");
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }

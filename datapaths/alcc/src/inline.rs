@@ -20,11 +20,11 @@ use std::os::fd::OwnedFd;
 
 use nix::sys::socket::{getsockopt, setsockopt};
 use paceline_cc::{Nanos, Pacing, Rate, Time};
+use paceline_linux::tcp::TcpInfo;
 use paceline_transport::{Arrived, Delivered, Took};
 use rustix::net::sockopt::tcp_congestion;
 
 use crate::clock;
-use crate::info::Info;
 use crate::link::{LOOK, Link};
 use crate::sockopt::{MaxPacingRate, NotSentLowat, send_queue};
 use law::Law;
@@ -167,7 +167,7 @@ impl Inline {
 
     /// Right after a look, before which `waiting` bytes were in the kernel's send queue: another has written past the library, and the
     /// program has `written` nothing since the look before. An end of the stream counts as a byte there.
-    fn is_bypassed(&mut self, info: &Info, fd: &OwnedFd, waiting: Option<u64>, written: bool) -> bool {
+    fn is_bypassed(&mut self, info: &TcpInfo, fd: &OwnedFd, waiting: Option<u64>, written: bool) -> bool {
         if written {
             self.given = waiting.map_or(u64::MAX, |waiting| info.acked + waiting);
         }
@@ -287,7 +287,7 @@ impl Inline {
     }
 
     /// Takes the delivery rate on.
-    fn note_arrived(&mut self, info: &Info, span: Nanos) {
+    fn note_arrived(&mut self, info: &TcpInfo, span: Nanos) {
         // It says nothing when there was nothing to arrive.
         if self.on_their_way {
             let bytes = info.arrived().saturating_sub(self.arrived);

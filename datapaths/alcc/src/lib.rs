@@ -25,7 +25,6 @@ pub mod frame;
 mod framed;
 mod group;
 mod held;
-mod info;
 mod inline;
 mod inner;
 mod layer;

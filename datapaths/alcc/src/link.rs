@@ -8,15 +8,16 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use paceline_cc::{Controller, Nanos, Time};
+use paceline_linux::tcp::TcpInfo;
 use paceline_transport::{Above, Config, News};
 
 use self::guard::Guard;
 pub(crate) use self::program::Program;
 use crate::clock;
 use crate::group::Group;
-use crate::info::Info;
 use crate::queue::Queue;
 use crate::rtts::Tally;
+use crate::sockopt::tcp_info;
 
 /// Shortest time between two looks at `TCP_INFO` (our choice: it takes the socket's lock).
 pub(crate) const LOOK: Nanos = Nanos::from_millis(5);
@@ -47,7 +48,7 @@ pub(crate) struct Link {
     pub(crate) queue: Queue,
     pub(crate) counters: Counters,
     /// The newest look at `TCP_INFO`.
-    pub(crate) info: Info,
+    pub(crate) info: TcpInfo,
     /// The newest RTT, and how long its chunk waited in TCP.
     pub(crate) rtt: Option<Nanos>,
     pub(crate) below: Nanos,
@@ -100,7 +101,7 @@ impl Link {
     pub(crate) fn new(
         controller: Box<dyn Controller>,
         queue: Queue,
-        info: &Info,
+        info: &TcpInfo,
         epoch: Time,
         nodelay: bool,
         group: Option<Arc<Group>>,
@@ -186,7 +187,7 @@ impl Link {
 
     /// Asks `TCP_INFO`: is TCP repairing losses, did it time out, does it hold bytes back? Says whether the kernel answered.
     pub(crate) fn look(&mut self, fd: &OwnedFd, now: Time) -> bool {
-        let Ok(info) = Info::of(fd) else { return false };
+        let Ok(info) = tcp_info(fd) else { return false };
         let last = std::mem::replace(&mut self.info, info);
         self.looked_before = std::mem::replace(&mut self.looked_at, now);
         self.rtt_between = info.rtt_since(&last);
@@ -286,6 +287,6 @@ impl Link {
 }
 
 /// Payload bytes of a full packet, as reported to a controller.
-pub(crate) fn packet_size(info: &Info) -> u32 {
+pub(crate) fn packet_size(info: &TcpInfo) -> u32 {
     info.mss.clamp(1, MAX_MSS)
 }

@@ -1,13 +1,16 @@
 //! Socket options, and one question, for which no safe call exists elsewhere.
 
+use std::io;
 use std::os::fd::AsFd;
 
+use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::GetOsString;
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
+use paceline_linux::tcp::TcpInfo;
 use rustix::ioctl::{Getter, ioctl};
 
 /// `struct tcp_info` up to `tcpi_sndbuf_limited`, which Linux has had since 4.10.
-pub(crate) const TCP_INFO_BYTES: usize = 192;
+const TCP_INFO_BYTES: usize = 192;
 
 sockopt_impl!(
     /// Which timestamps the socket reports, `SOF_TIMESTAMPING_*`.
@@ -34,8 +37,8 @@ sockopt_impl!(
     u32
 );
 sockopt_impl!(
-    /// What the kernel knows of the connection.
-    TcpInfo,
+    /// `struct tcp_info` of the connection.
+    RawTcpInfo,
     GetOnly,
     libc::IPPROTO_TCP,
     libc::TCP_INFO,
@@ -50,6 +53,14 @@ sockopt_impl!(
     std::ffi::OsString,
     GetOsString<[u8; 16]>
 );
+
+/// What the kernel knows of the connection.
+///
+/// # Errors
+/// The kernel's: not a TCP socket.
+pub(crate) fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
+    Ok(TcpInfo::read(&getsockopt(fd, RawTcpInfo)?).expect("it is longer than what every Linux has"))
+}
 
 /// Bytes of a connection's send queue: written and not acknowledged (`SIOCOUTQ`, tcp(7)). The end of the stream counts as one.
 ///

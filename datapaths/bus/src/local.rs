@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use paceline_files::secret;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -52,7 +53,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), BusError> {
     }
     let about = fs::symlink_metadata(folder).map_err(of)?;
     let own = about.uid() == rustix::process::geteuid().as_raw();
-    if !about.is_dir() || !own || about.mode() & 0o077 != 0 {
+    if !about.is_dir() || !own || secret::is_shared(&about) {
         return Err(BusError::Open(folder.to_owned()));
     }
     Ok(())

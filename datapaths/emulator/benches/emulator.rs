@@ -6,8 +6,8 @@
 
 use paceline_cc::{Nanos, Rate};
 use paceline_emulator::accuracy::{AccuracyError, Load, Quantiles, accuracy, bare, capacity};
-use paceline_emulator::namespace;
 use paceline_emulator::world::Wire;
+use paceline_linux::namespace;
 
 fn main() {
     if let Err(error) = namespace::acquire() {

@@ -17,11 +17,12 @@ use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::queue::Limit;
 use paceline_path::{Direction, PathError, QueueSpec};
 
-use crate::emulator::{EmulatorError, EmulatorReport, Scheduling};
+use crate::emulator::{EmulatorError, EmulatorReport};
 use crate::frame::Frame;
-use crate::namespace::{Namespace, NamespaceError};
 use crate::world::{Between, Far, Wire, World, WorldError};
-use paceline_clock::{Clock, Lateness, Sleeper};
+use paceline_linux::clock::{Clock, Lateness, Sleeper};
+use paceline_linux::namespace::{Namespace, NamespaceError};
+use paceline_linux::thread::{FIRST, Scheduling, set_nice};
 
 /// Delay each way while accuracy is measured (as in the figures of other emulators).
 const DELAY: Nanos = Nanos::from_millis(10);
@@ -270,10 +271,11 @@ fn pings(near: &Namespace, far: &Namespace, to: Ipv4Addr, span: Nanos) -> Result
     socket.connect((to, PORT))?;
     let socket = Stamped::new(socket, clock, SILENCE)?;
     let done = AtomicBool::new(false);
-    hurry();
+    // It measures, and is not what is measured: other work of the machine waits, as far as permitted.
+    set_nice(FIRST);
     thread::scope(|scope| {
         scope.spawn(|| {
-            hurry();
+            set_nice(FIRST);
             let mut buffer = [0; PING];
             while !done.load(Ordering::Acquire) {
                 if let Ok((from, arrived)) = echo.receive(&mut buffer) {
@@ -323,10 +325,11 @@ fn flood(world: &World, rate: Rate, span: Nanos) -> Result<Rate, AccuracyError> 
     let clock = Clock::new();
     let receiver = Stamped::new(receiver, clock, SILENCE)?;
     let end = clock.now() + span;
-    hurry();
+    // It measures, and is not what is measured: other work of the machine waits, as far as permitted.
+    set_nice(FIRST);
     thread::scope(|scope| {
         scope.spawn(move || {
-            hurry();
+            set_nice(FIRST);
             let mut sleeper = Sleeper::new(clock);
             let start = clock.now();
             let mut sent = 0;
@@ -405,12 +408,6 @@ fn blast(world: &World, size: usize, span: Nanos) -> Result<(), AccuracyError> {
         }
     });
     Ok(())
-}
-
-/// Keeps other work of the machine from this thread, as far as permitted: it measures, and is not what is measured.
-fn hurry() {
-    // Process 0 is the calling thread alone, on Linux.
-    let _ = rustix::process::setpriority_process(None, -15);
 }
 
 /// Hands datagrams of one size to the kernel in one call (UDP segmentation offload); the offload of the interface is off,

@@ -26,7 +26,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::namespace::{Namespace, NamespaceError};
+use paceline_linux::namespace::{Namespace, NamespaceError};
 
 /// This executable, whatever became of its file.
 const OURSELVES: &str = "/proc/self/exe";

@@ -18,15 +18,14 @@ use crate::port::Port;
 use handover::Handover;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use paceline_cc::{Nanos, Time};
-use paceline_clock::{Clock, Lateness, Sleeper, Wake, thread_cpu};
+use paceline_cc::{Codepoint, Nanos, Time};
 use paceline_experiment::Direction;
-use paceline_path::{Air, Codepoint, Contents, Count, Dropped, LinkStats, Packet, Path, Reason, Split};
+use paceline_linux::clock::{Clock, Lateness, Sleeper, Wake};
+use paceline_linux::thread::{Scheduling, cpu_time};
+use paceline_path::{Air, Contents, Count, Dropped, LinkStats, Packet, Path, Reason, Split};
 use priority::Priority;
 use turns::{Rest, Turns};
 
-pub use priority::Scheduling;
-pub(crate) use priority::prefer;
 pub use transit::Transit;
 
 mod handover;
@@ -343,7 +342,7 @@ impl Runner {
         if wake == Wake::Ready && self.links.len() > 1 {
             let ports = self.links.iter().flat_map(|link| [link.far.fd(), link.near.fd()]);
             let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-            paceline_clock::ready(&mut fds)?;
+            paceline_linux::clock::ready(&mut fds)?;
             for (wake, fd) in wakes.iter_mut().flatten().zip(&fds) {
                 // An error is read as well.
                 let quiet = fd.revents().is_some_and(|events| events.is_empty());
@@ -384,7 +383,7 @@ impl Runner {
         let Watch { clock, mut taps, lateness } = self.watch;
         let end = clock.now();
         let troubles = taps.iter_mut().filter_map(|tap| tap.finish().err()).collect();
-        let cpu = thread_cpu();
+        let cpu = cpu_time();
         let links = self.links.into_iter().map(|link| link.finish(end)).collect();
         EmulatorReport { lateness, cpu, end, scheduling, links, taps, troubles }
     }

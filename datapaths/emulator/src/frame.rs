@@ -7,7 +7,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use paceline_path::Codepoint;
+use paceline_cc::Codepoint;
 
 mod buffer;
 mod checksum;

@@ -7,19 +7,14 @@ pub mod accuracy;
 pub mod command;
 pub mod emulator;
 pub mod frame;
-pub mod interface;
-pub mod listening;
 pub mod log;
 pub mod machine;
-pub mod namespace;
 pub mod port;
 pub mod world;
 
 pub use emulator::{
-    DirectionReport, DuplexLink, Emulator, EmulatorError, EmulatorReport, LinkReport, Passage, Scheduling, Setup, Tap,
-    Transit,
+    DirectionReport, DuplexLink, Emulator, EmulatorError, EmulatorReport, LinkReport, Passage, Setup, Tap, Transit,
 };
 pub use frame::{FlowKey, Frame};
-pub use namespace::{Namespace, NamespaceError, Privilege};
 pub use port::{PacketSocket, Port, Tun};
 pub use world::{Between, Ends, Far, Network, Nodes, Site, World, WorldError};

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::prctl::set_timerslack;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 use paceline_cc::Nanos;
 
-use crate::emulator::prefer;
-use crate::interface::Interfaces;
-use crate::namespace::{Namespace, NamespaceError, Privilege, acquire};
 use crate::port::{PacketSocket, Tun};
-use paceline_clock::{Clock, Lateness};
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::{Namespace, NamespaceError, Privilege, acquire};
+use paceline_linux::release::release;
+use paceline_linux::tcp::controllers;
+use paceline_linux::thread::{go_first, set_timer_slack};
 
 /// Something that was found out about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,11 +69,11 @@ pub fn examine() -> Checkup {
     let busy_before = processor_time();
     let lateness = wake_ups();
     let spare = spare_cores(busy_before, processor_time());
-    let scheduling = thread::spawn(prefer).join().map_or_else(|_| "unknown".to_owned(), |found| found.to_string());
+    let scheduling = thread::spawn(go_first).join().map_or_else(|_| "unknown".to_owned(), |found| found.to_string());
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let segments = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
         .and_then(|udp| setsockopt(&udp, sockopt::UdpGsoSegment, &1400));
-    let available = sysctl("net/ipv4/tcp_available_congestion_control");
+    let available = controllers();
     let clock = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
     let bpf = sysctl("kernel/unprivileged_bpf_disabled");
@@ -88,7 +89,7 @@ pub fn examine() -> Checkup {
         Err(reason) => reason.clone(),
     };
     let facts = vec![
-        fact("kernel", read("/proc/sys/kernel/osrelease").unwrap_or_default()),
+        fact("kernel", release()),
         fact("cores", cores.to_string()),
         fact("spare CPU", format!("{spare:.1} cores idle")),
         fact("clock source", clock.clone().unwrap_or_else(|| "unknown".to_owned())),
@@ -110,7 +111,7 @@ pub fn examine() -> Checkup {
             "UDP segmentation offload",
             segments.map_or_else(|error| error.desc().to_owned(), |()| "works".to_owned()),
         ),
-        fact("TCP congestion control", format!("{default_controller}; available: {available}")),
+        fact("TCP congestion control", format!("{default_controller}; available: {}", available.join(" "))),
         fact("TCP ECN", ecn),
         fact("eBPF", bpf_text(btf, &bpf)),
     ];
@@ -132,7 +133,7 @@ pub fn examine() -> Checkup {
         ),
     ];
     others.extend([("cubic@tcp", "cubic"), ("bbr@tcp", "bbr"), ("reno@tcp", "reno")].map(|(name, controller)| {
-        let known = available.split_whitespace().any(|known| known == controller);
+        let known = available.iter().any(|known| known == controller);
         feature(
             name,
             if known {
@@ -237,7 +238,7 @@ fn precise(lateness: &Lateness, spare: f64, cores: usize, clock: Option<&str>) -
 fn wake_ups() -> Lateness {
     let measured = thread::spawn(|| {
         // Of this thread alone.
-        let _ = set_timerslack(1);
+        set_timer_slack(1);
         let clock = Clock::new();
         let mut lateness = Lateness::new(Lateness::BOUND);
         for _ in 0..WAKE_UPS {

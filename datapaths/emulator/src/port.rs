@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::frame::Frame;
-use crate::namespace::Namespace;
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
+use paceline_linux::namespace::Namespace;
 
 mod offload;
 pub mod packet;

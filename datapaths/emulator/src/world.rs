@@ -10,10 +10,10 @@ use paceline_path::Path;
 
 use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, Setup, Tap};
 use crate::frame::Frame;
-use crate::interface::Interfaces;
-use crate::namespace::{Namespace, NamespaceError};
 use crate::port::packet::may_buffer;
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::{Namespace, NamespaceError};
 
 mod attached;
 mod network;
@@ -170,7 +170,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Makes them. [`crate::namespace::acquire`] comes first.
+    /// Makes them. [`paceline_linux::namespace::acquire`] comes first.
     ///
     /// # Errors
     /// When the kernel refuses; nothing is left behind.
@@ -219,7 +219,7 @@ pub struct World {
 }
 
 impl World {
-    /// Makes the ends and starts the emulator. [`crate::namespace::acquire`] comes first.
+    /// Makes the ends and starts the emulator. [`paceline_linux::namespace::acquire`] comes first.
     ///
     /// # Errors
     /// When the kernel refuses; nothing is left behind.

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use paceline_cc::{Nanos, Rate, Time};
-use paceline_clock::{Clock, Lateness};
+use paceline_cc::{Codepoint, Nanos, Rate, Time};
 use paceline_emulator::frame::{self, Frame, Kind, Segmentation, Virtio};
 use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap, Transit};
 use paceline_experiment::Node;
+use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::queue::{DropTail, Limit, Step, Threshold};
-use paceline_path::{Codepoint, Delay, Direction, Link, Loss, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
+use paceline_path::{Delay, Direction, Link, Loss, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
 use paceline_telemetry::{Edge, Header, NodeRecord, Profile};
 
 type Shared<T> = Arc<Mutex<T>>;

@@ -3,34 +3,23 @@
 
 use std::any::Any;
 use std::fs;
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::frame::{Frame, flow_key};
-use paceline_emulator::interface::{Interfaces, LOOPBACK};
-use paceline_emulator::listening::listens;
-use paceline_emulator::namespace::{Namespace, Privilege, privilege};
 use paceline_emulator::world::{Between, Far, Nodes, Wire, World, WorldError};
 use paceline_emulator::{Passage, Site, Tap};
 use paceline_experiment::{Direction, Graph};
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::interface::{Interfaces, LOOPBACK};
+use paceline_linux::listening;
+use paceline_linux::namespace::{Namespace, needs_root};
 use paceline_path::{Delay, Path};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
-
-/// Whether the test must be skipped; says so.
-fn needs_root(test: &str) -> bool {
-    let missing = privilege() != Privilege::Root;
-    if missing {
-        // Not by a macro, whose output is not shown for tests that pass.
-        let _ = writeln!(std::io::stderr(), "skipped: {test}: it needs root");
-    }
-    missing
-}
 
 fn names(namespace: &Namespace) -> Vec<String> {
     namespace.enter(|| Interfaces::open().and_then(|open| open.names())).unwrap().unwrap()
@@ -66,9 +55,9 @@ fn a_namespace_has_nothing_but_its_loopback_and_forgets_earlier_flows() {
     assert_eq!(names(&namespace), [LOOPBACK]);
     let setting = || fs::read_to_string("/proc/sys/net/ipv4/tcp_no_metrics_save").unwrap();
     assert_eq!(namespace.enter(setting).unwrap().trim(), "1");
-    assert!(!listens(&namespace).unwrap());
+    assert!(!namespace.enter(listening::any).unwrap());
     let socket = namespace.enter(|| UdpSocket::bind("127.0.0.1:0")).unwrap().unwrap();
-    assert!(listens(&namespace).unwrap());
+    assert!(namespace.enter(listening::any).unwrap());
     let to = socket.local_addr().unwrap();
     assert_eq!(socket.send_to(b"x", to).unwrap(), 1, "the loopback interface is up");
 }

@@ -1,9 +1,8 @@
 //! Large frames and the packets in them: what a path sees is what a wire would carry, and joining is undone by splitting.
 #![cfg(target_os = "linux")]
 
-use paceline_cc::Time;
+use paceline_cc::{Codepoint, Time};
 use paceline_emulator::frame::{self, Frame, Joiner, Kind, Partial, Segmentation, Virtio};
-use paceline_path::Codepoint;
 use proptest::prelude::*;
 
 const FIN: u8 = 1;

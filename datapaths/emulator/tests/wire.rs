@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::frame::Frame;
-use paceline_emulator::interface::Interfaces;
-use paceline_emulator::namespace::{self, Namespace};
 use paceline_emulator::world::{Between, Far, Wire, World};
 use paceline_emulator::{Passage, Port, Tap, Tun, frame};
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::{self, Namespace};
 use paceline_path::queue::{Limit, Threshold};
 use paceline_path::{Delay, Direction, Loss, Path, QueueSpec};
 

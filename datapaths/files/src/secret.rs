@@ -1,6 +1,6 @@
 //! Files that are for their owner alone: keys, and whatever else gives a right to who reads it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -19,15 +19,21 @@ pub struct Shared {
     pub mode: u32,
 }
 
+/// Whether others than its owner may do something with the file or folder that this is about.
+pub fn is_shared(about: &Metadata) -> bool {
+    about.mode() & OTHERS != 0
+}
+
 /// Fails where others than its owner may do something with this file of that name.
 ///
 /// # Errors
 /// [`Shared`] inside an [`io::ErrorKind::PermissionDenied`], or the system's.
 pub fn check(file: &File, path: &Path) -> io::Result<()> {
-    let mode = file.metadata()?.mode() & 0o7777;
-    if mode & OTHERS == 0 {
+    let about = file.metadata()?;
+    if !is_shared(&about) {
         return Ok(());
     }
+    let mode = about.mode() & 0o7777;
     Err(io::Error::new(io::ErrorKind::PermissionDenied, Shared { path: path.to_owned(), mode }))
 }
 

@@ -11,10 +11,10 @@
 
 mod maps;
 mod shares;
-mod sockets;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 
 use paceline_bus::{Body, Bus, BusError, Counts, Filter, Heart, Message, Role, Subscription, flow_number};
 use paceline_cc::{Nanos, Telemetry, Time};
+use paceline_linux::connections::{Connection, Diagnosis};
+use paceline_linux::thread::cpu_time;
 use paceline_telemetry::{FlowReport, Reader, Tuple};
-use rustix::time::{ClockId, clock_gettime};
 
 use maps::Maps;
 use shares::{Shares, User};
-use sockets::{Connection, Sockets};
 
 use crate::Clock;
 
@@ -76,11 +76,29 @@ struct Flow {
     reader: Reader,
 }
 
+/// What the kernel knows of a flow.
+struct Known {
+    tuple: Tuple,
+    cookie: u64,
+    /// Zero before the first sample.
+    srtt: Nanos,
+    user: u32,
+}
+
+impl Known {
+    /// `None` for a connection that has no headers of ours, over IPv4.
+    fn of(one: &Connection) -> Option<Self> {
+        let (SocketAddr::V6(local), SocketAddr::V6(remote)) = (one.local, one.remote) else { return None };
+        let tuple = Tuple { src: *local.ip(), dst: *remote.ip(), sport: local.port(), dport: remote.port() };
+        Some(Self { tuple, cookie: one.cookie, srtt: one.info.rtt, user: one.user })
+    }
+}
+
 /// The agent. Someone calls [`Agent::step`] again and again, or [`Agent::spawn`] does.
 pub struct Agent {
     bus: Bus,
     subscription: Subscription,
-    sockets: Sockets,
+    diagnosis: Diagnosis,
     maps: Maps,
     flows: HashMap<Tuple, Flow>,
     shares: Shares,
@@ -96,12 +114,6 @@ pub struct Agent {
     unheard: HashMap<Tuple, Time>,
     observe: Option<Observe>,
     figures: Figures,
-}
-
-/// What this thread has used of the processor: on a busy machine it waits for longer.
-fn processor_time() -> Duration {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec as u32)
 }
 
 /// Why there is no agent.
@@ -129,11 +141,11 @@ impl Agent {
     /// The bus's or the system's.
     pub fn new(bus: Bus, observe: Option<Observe>) -> Result<Self, AgentError> {
         let subscription = bus.subscribe(&[])?;
-        let sockets = Sockets::open()?;
+        let diagnosis = Diagnosis::open()?;
         Ok(Self {
             bus,
             subscription,
-            sockets,
+            diagnosis,
             maps: Maps::default(),
             flows: HashMap::new(),
             shares: Shares::default(),
@@ -192,7 +204,7 @@ impl Agent {
     }
 
     /// Serves a flow from now on, or counts that it does not.
-    fn serve(&mut self, tuple: Tuple, cookie: u64, known: Option<&Connection>) {
+    fn serve(&mut self, tuple: Tuple, cookie: u64, known: Option<&Known>) {
         let (user, srtt) = (known.map(|one| one.user), known.map(|one| one.srtt).filter(|srtt| *srtt > Nanos::ZERO));
         if self.shares.take(user) {
             let flow = Flow { cookie, user, srtt: srtt.unwrap_or(ROUND_TRIP), reader: Reader::new() };
@@ -234,9 +246,15 @@ impl Agent {
                 self.maps.reported(&tuple, at);
             }
         }
-        let began = processor_time();
-        let connections = self.sockets.all(CONNECTIONS_MAX)?;
-        let known: HashMap<u64, &Connection> = connections.iter().map(|one| (one.cookie, one)).collect();
+        // On a busy machine the thread waits for longer than it uses the processor.
+        let began = cpu_time();
+        let mut connections = Vec::new();
+        self.diagnosis.over_ipv6(|one| {
+            if connections.len() < CONNECTIONS_MAX {
+                connections.extend(Known::of(one));
+            }
+        })?;
+        let known: HashMap<u64, &Known> = connections.iter().map(|one| (one.cookie, one)).collect();
         let ours: Vec<(Tuple, u64)> = match self.maps.sent(now) {
             Some(sent) => sent.iter().map(|one| (one.tuple, one.cookie)).collect(),
             None => connections.iter().map(|one| (one.tuple, one.cookie)).collect(),
@@ -275,7 +293,7 @@ impl Agent {
             }
         }
         self.looked = Some(Instant::now());
-        self.every = FLOWS_EVERY.max(processor_time().saturating_sub(began) * LOOK_SHARE);
+        self.every = FLOWS_EVERY.max(Duration::from_nanos((cpu_time() - began).as_nanos()) * LOOK_SHARE);
         if self.all {
             return Ok(());
         }

@@ -178,8 +178,8 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
-    use paceline_emulator::Namespace;
-    use paceline_emulator::namespace::{Privilege, privilege};
+    use paceline_linux::namespace::Namespace;
+    use paceline_linux::namespace::{Privilege, privilege};
 
     use super::*;
     use crate::{Source, SourceOptions};

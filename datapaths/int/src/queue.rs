@@ -3,9 +3,8 @@
 //! Source: rtnetlink(7); Linux include/uapi/linux/pkt_sched.h and gen_stats.h.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+use paceline_linux::netlink::{Netlink, Protocol, attribute, text, u32_at, u64_at};
 
 /// The limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +34,7 @@ pub struct QueueState {
     pub drops: u32,
 }
 
-const RTM_NEWQDISC: u16 = 36;
 const RTM_GETQDISC: u16 = 38;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-const NLM_F_REQUEST_DUMP: u16 = 0x301;
-const HEADER: usize = 16;
 /// `struct tcmsg`.
 const MESSAGE: usize = 20;
 const TCA_KIND: u16 = 1;
@@ -68,83 +62,36 @@ pub fn queue(index: i32) -> io::Result<QueueState> {
 }
 
 fn dump() -> io::Result<Vec<Discipline>> {
-    let socket: OwnedFd =
-        socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
-    let mut request = [0; HEADER + MESSAGE];
-    request[..4].copy_from_slice(&((HEADER + MESSAGE) as u32).to_ne_bytes());
-    request[4..6].copy_from_slice(&RTM_GETQDISC.to_ne_bytes());
-    request[6..8].copy_from_slice(&NLM_F_REQUEST_DUMP.to_ne_bytes());
-    send(socket.as_raw_fd(), &request, MsgFlags::empty())?;
     let mut found = Vec::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let length = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
-        let mut rest = &buffer[..length];
-        while let Some((kind, message, next)) = split(rest) {
-            match kind {
-                NLMSG_DONE => return Ok(found),
-                NLMSG_ERROR => return Err(io::ErrorKind::PermissionDenied.into()),
-                RTM_NEWQDISC => found.extend(discipline(message)),
-                _ => {}
-            }
-            rest = next;
-        }
-        if length == 0 {
-            return Ok(found);
-        }
-    }
-}
-
-/// The first message of several: its type, what it has, and those after it.
-fn split(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let length = word(bytes, 0)? as usize;
-    let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
-    let message = bytes.get(HEADER..length)?;
-    Some((kind, message, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+    Netlink::open(Protocol::NetlinkRoute)?
+        .dump(RTM_GETQDISC, &[0; MESSAGE], |message| found.extend(discipline(message)))?;
+    Ok(found)
 }
 
 fn discipline(message: &[u8]) -> Option<Discipline> {
-    let index = word(message, 4)?.cast_signed();
-    let (handle, parent) = (word(message, 8)?, word(message, 12)?);
+    let index = u32_at(message, 4)?.cast_signed();
+    let (handle, parent) = (u32_at(message, 8)?, u32_at(message, 12)?);
     let attributes = message.get(MESSAGE..)?;
-    let kind = attribute(attributes, TCA_KIND)?;
-    let kind = String::from_utf8_lossy(kind.split(|octet| *octet == 0).next()?).into_owned();
+    let kind = text(attribute(attributes, TCA_KIND)?);
     let limit = attribute(attributes, TCA_OPTIONS).and_then(|options| limit(&kind, options));
     let whole = attribute(attributes, TCA_OPTIONS).filter(|_| kind == "tbf").and_then(burst);
     let counted = attribute(attributes, TCA_STATS2).and_then(|stats| attribute(stats, TCA_STATS_QUEUE));
-    let counted = |at| counted.and_then(|queue| word(queue, at)).unwrap_or(0);
+    let counted = |at| counted.and_then(|queue| u32_at(queue, at)).unwrap_or(0);
     let state = QueueState { kind, limit, whole, packets: counted(0), bytes: counted(4), drops: counted(8) };
     Some(Discipline { index, handle, parent, state })
 }
 
-fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16::from_ne_bytes(*attributes.first_chunk()?));
-        let kind = u16::from_ne_bytes(*attributes.get(2..)?.first_chunk()?);
-        let value = attributes.get(4..length)?;
-        // The two high bits are flags.
-        if kind & 0x3fff == wanted {
-            return Some(value);
-        }
-        attributes = attributes.get(length.next_multiple_of(4)..)?;
-    }
-}
-
 /// Where each kind has its limit.
 fn limit(kind: &str, options: &[u8]) -> Option<Limit> {
-    let packets = |attributes, wanted| word(attribute(attributes, wanted)?, 0).map(Limit::Packets);
+    let packets = |attributes, wanted| u32_at(attribute(attributes, wanted)?, 0).map(Limit::Packets);
     match kind {
         // struct tc_fifo_qopt.
-        "pfifo" | "pfifo_head_drop" => word(options, 0).map(Limit::Packets),
-        "bfifo" => word(options, 0).map(|bytes| Limit::Bytes(bytes.into())),
+        "pfifo" | "pfifo_head_drop" => u32_at(options, 0).map(Limit::Packets),
+        "bfifo" => u32_at(options, 0).map(|bytes| Limit::Bytes(bytes.into())),
         // TCA_TBF_PARMS, struct tc_tbf_qopt: two rates before it.
-        "tbf" => word(attribute(options, 1)?, 24).map(|bytes| Limit::Bytes(bytes.into())),
+        "tbf" => u32_at(attribute(options, 1)?, 24).map(|bytes| Limit::Bytes(bytes.into())),
         // struct tc_netem_qopt.
-        "netem" => word(options, 4).map(Limit::Packets),
+        "netem" => u32_at(options, 4).map(Limit::Packets),
         // TCA_CODEL_LIMIT, TCA_FQ_CODEL_LIMIT, TCA_PIE_LIMIT.
         "codel" | "fq_codel" | "pie" => packets(options, 2),
         // TCA_FQ_PLIMIT, TCA_DUALPI2_LIMIT.
@@ -158,9 +105,9 @@ fn limit(kind: &str, options: &[u8]) -> Option<Limit> {
 fn burst(options: &[u8]) -> Option<u32> {
     let parameters = attribute(options, 1)?;
     // TCA_TBF_RATE64, where the rate has more than 32 bits.
-    let wide = attribute(options, 4).and_then(|rate| Some(u64::from_ne_bytes(*rate.first_chunk()?)));
-    let rate = wide.or_else(|| word(parameters, 8).map(u64::from))?;
-    let octets = u128::from(rate) * u128::from(word(parameters, 28)?) * 64 / 1_000_000_000;
+    let wide = attribute(options, 4).and_then(|rate| u64_at(rate, 0));
+    let rate = wide.or_else(|| u32_at(parameters, 8).map(u64::from))?;
+    let octets = u128::from(rate) * u128::from(u32_at(parameters, 28)?) * 64 / 1_000_000_000;
     Some(u32::try_from(octets).unwrap_or(u32::MAX))
 }
 
@@ -190,25 +137,19 @@ fn whole(disciplines: &[Discipline], index: i32) -> Option<QueueState> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use paceline_linux::netlink::to_attribute;
 
-    fn nested(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut out = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
-        out.extend_from_slice(&kind.to_ne_bytes());
-        out.extend_from_slice(value);
-        out.resize(out.len().next_multiple_of(4), 0);
-        out
-    }
+    use super::*;
 
     fn message(index: i32, [handle, parent]: [u32; 2], kind: &str, options: &[u8]) -> Vec<u8> {
         let mut out = vec![0; 4];
         for number in [index.cast_unsigned(), handle, parent, 0] {
             out.extend_from_slice(&number.to_ne_bytes());
         }
-        out.extend(nested(TCA_KIND, format!("{kind}\0").as_bytes()));
-        out.extend(nested(TCA_OPTIONS, options));
+        out.extend(to_attribute(TCA_KIND, format!("{kind}\0").as_bytes()));
+        out.extend(to_attribute(TCA_OPTIONS, options));
         let counted: Vec<u8> = [5_u32, 7000, 3].into_iter().flat_map(u32::to_ne_bytes).collect();
-        out.extend(nested(TCA_STATS2, &nested(TCA_STATS_QUEUE, &counted)));
+        out.extend(to_attribute(TCA_STATS2, &to_attribute(TCA_STATS_QUEUE, &counted)));
         out
     }
 
@@ -219,7 +160,7 @@ mod tests {
         // 10 000 octets at 50 Mbit/s: 1.6 ms.
         options[8..12].copy_from_slice(&6_250_000_u32.to_ne_bytes());
         options[28..32].copy_from_slice(&25_000_u32.to_ne_bytes());
-        let read = discipline(&message(4, [0x10_0000, ROOT], "tbf", &nested(1, &options))).unwrap();
+        let read = discipline(&message(4, [0x10_0000, ROOT], "tbf", &to_attribute(1, &options))).unwrap();
         let state = whole(&[read], 4).unwrap();
         assert_eq!((state.kind.as_str(), state.limit), ("tbf", Some(Limit::Bytes(90_000))));
         assert_eq!((state.packets, state.bytes, state.drops, state.whole), (5, 7000, 3, Some(10_000)));
@@ -245,7 +186,6 @@ mod tests {
         let whole = message(4, [1, ROOT], "pfifo", &100_u32.to_ne_bytes());
         for length in 0..whole.len() {
             let _ = discipline(&whole[..length]);
-            let _ = split(&whole[..length]);
         }
         assert_eq!(discipline(&whole[..24]), None);
     }

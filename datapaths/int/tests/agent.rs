@@ -16,8 +16,9 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use paceline_bus::{Body, Bus, Hub, Key, Keys, Kind, Options, Role, flow_number};
 use paceline_cc::Cause;
 use paceline_int::{Agent, NodeError, Source, SourceOptions};
+use paceline_linux::clock;
+use paceline_linux::connections::Diagnosis;
 use paceline_telemetry::{FlowReport, HopReport, Tuple};
-use rustix::time::{ClockId, clock_gettime};
 use server::Server;
 
 /// Longer than anything here takes on a busy machine.
@@ -42,8 +43,7 @@ fn map(test: &str, name: &str, key: u32, value: u32) -> Option<MapHandle> {
 }
 
 fn monotonic() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    clock::monotonic().as_nanos()
 }
 
 /// A connection of this process to itself, and its sending end.
@@ -68,7 +68,8 @@ fn connection(test: &str) -> Option<Connection> {
         unreachable!()
     };
     let tuple = Tuple { src: *here.ip(), dst: *there.ip(), sport: here.port(), dport: there.port() };
-    let cookie = rustix::net::sockopt::socket_cookie(&stream).unwrap();
+    let connections = Diagnosis::open().unwrap().to(there.port()).unwrap();
+    let cookie = connections.iter().find(|one| one.local == here.into()).unwrap().cookie;
     Some(Connection { stream, _other: other, tuple, cookie })
 }
 

@@ -31,14 +31,14 @@ mod measure {
     use libbpf_rs::query::{MapInfo, MapInfoIter};
     use libbpf_rs::{MapCore, MapFlags, MapHandle};
     use paceline_cc::{Nanos, Rate, Time};
-    use paceline_clock::{Clock, Lateness};
     use paceline_emulator::Frame;
     use paceline_emulator::emulator::{Passage, Tap};
     use paceline_emulator::frame;
-    use paceline_emulator::namespace::{Namespace, acquire};
     use paceline_emulator::world::{Between, Far, World};
     use paceline_experiment::Direction as Way;
     use paceline_kernel::{CHIRP, CHIRP_R, DCTCP, Module};
+    use paceline_linux::clock::{Clock, Lateness};
+    use paceline_linux::namespace::{Namespace, acquire};
     use paceline_path::{Direction, Path};
     use socket2::{Domain, Protocol, SockRef, Socket, Type};
 

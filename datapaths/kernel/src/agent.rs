@@ -18,7 +18,6 @@ mod report;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,12 +28,9 @@ use std::time::Duration;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject, RingBufferBuilder};
 use paceline_cc::observe::Observer;
 use paceline_cc::{Env, Misfit, Nanos, Spec, Telemetry, Time};
+use paceline_linux::clock::monotonic;
+use paceline_linux::thread::{go_first, set_timer_slack};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::time::{ClockId, clock_gettime};
-use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
-    thread_native_id,
-};
 
 use crate::load::{LoadError, Loaded, into_io, missing};
 use crate::modules::AGENT;
@@ -55,7 +51,7 @@ const REST: Nanos = Nanos::from_micros(500);
 /// It shows a sign of life at least that often: a fifth of the silence after which the module takes over (`AGENT_SILENCE`).
 const SIGN_OF_LIFE: Nanos = Nanos::from_millis(100);
 /// Timers of the thread may be late by this much. Our choice: Linux's default, 50 us, is a tenth of [`REST`].
-const SLACK_NS: u64 = 5_000;
+const SLACK_NS: u32 = 5_000;
 
 /// How much an agent can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +139,7 @@ impl Agent {
     }
 
     /// As [`Agent::start_with`], each controller seen by the one that `observe` answers, in the agent's thread, for its flow and what
-    /// it is made with. Its times are of the monotonic clock ([`Records::clock`](crate::Records::clock)).
+    /// it is made with. Its times are of the monotonic clock ([`monotonic`]).
     ///
     /// # Errors
     /// Those of [`Agent::start`].
@@ -187,7 +183,7 @@ impl Agent {
         // The number that says which agent it is, before the sign of life that makes it one.
         shared.control.word(12).store(options.slots - options.slots / LEFT, Ordering::Release);
         shared.control.word(8).fetch_add(1, Ordering::Release);
-        shared.live(now());
+        shared.live(monotonic());
         let served = shared.clone();
         let serve = move || {
             if let Err(error) = served.serve(flows, &ring) {
@@ -268,7 +264,10 @@ impl Shared {
     }
 
     fn serve(&self, flows: Flows, ring: &MapHandle) -> Result<(), AgentError> {
-        prefer();
+        // An answer that is late steers nothing, and an ordinary thread waits for up to a tick of the scheduler (4 ms). [`REST`] leaves
+        // the processor to others.
+        set_timer_slack(SLACK_NS);
+        go_first();
         let flows = Rc::new(RefCell::new(flows));
         let mut builder = RingBufferBuilder::new();
         let taker = flows.clone();
@@ -277,30 +276,30 @@ impl Shared {
             taker.borrow_mut().take(bytes);
             // A report begins with its time.
             if let Some(at) = bytes.first_chunk().map(|at| u64::from_ne_bytes(*at)) {
-                counting.reacted((now().as_nanos() / 1000).saturating_sub(at));
+                counting.reacted((monotonic().as_nanos() / 1000).saturating_sub(at));
             }
             0
         })?;
         let reports = builder.build()?;
         let mut looked = Time::ZERO;
         while !self.ended.load(Ordering::Acquire) {
-            let rest = REST - (now() - looked);
+            let rest = REST - (monotonic() - looked);
             if rest > Nanos::ZERO {
                 thread::sleep(Duration::from_nanos(rest.as_nanos()));
             }
-            looked = now();
+            looked = monotonic();
             self.live(looked);
             Counting::note(&self.counting.wakes);
             reports.consume()?;
             let mut flows = flows.borrow_mut();
             // It counts wakes; how many there were is of no interest.
             let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-            self.news.take().iter().for_each(|item| flows.inform(item, now()));
-            flows.tick(now());
+            self.news.take().iter().for_each(|item| flows.inform(item, monotonic()));
+            flows.tick(monotonic());
             if let Some(misfit) = flows.take_misfit() {
                 *self.misfit.lock().unwrap_or_else(PoisonError::into_inner) = Some(misfit);
             }
-            let wait = (flows.next_tick() - now()).min(SIGN_OF_LIFE);
+            let wait = (flows.next_tick() - monotonic()).min(SIGN_OF_LIFE);
             drop(flows);
             let timeout = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as _ };
             let mut ready = [PollFd::new(ring, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
@@ -311,22 +310,6 @@ impl Shared {
         }
         Ok(())
     }
-}
-
-/// Asks for the best scheduling that this thread may have: an answer that is late steers nothing. Real-time priority, the lowest,
-/// since an ordinary thread waits for up to a tick of the scheduler (4 ms); [`REST`] leaves the processor to others.
-fn prefer() {
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(SLACK_NS));
-    // Process 0 is the calling thread alone, on Linux.
-    let _ = rustix::process::setpriority_process(None, -15);
-    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
-}
-
-/// The monotonic clock, which the kernel's TCP goes by.
-fn now() -> Time {
-    let now = clock_gettime(ClockId::Monotonic);
-    Time::from_nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
 }
 
 /// Makes the maps as large as wanted.

@@ -1,18 +1,15 @@
 //! Loads a module, and holds it.
 
 use std::fmt;
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use paceline_linux::tcp::controllers;
 
 use crate::holders::Holder;
 use crate::modules::Module;
 use crate::needs::{BTF, Kernel, Need};
-
-/// The controllers that a socket can select.
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// A module in the kernel. Dropping it takes it out, unless another process holds it too: no further socket can select it, and
 /// those that have it keep it until they close. The end of the process, however it ends, does the same.
@@ -149,8 +146,7 @@ impl Module {
 
     /// Whether a socket can select it now, whichever process loaded it.
     pub fn is_loaded(&self) -> bool {
-        let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
-        available.split_whitespace().any(|name| name == self.name)
+        controllers().iter().any(|name| name == self.name)
     }
 
     fn attach(

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
-use paceline_cc::{Cause, Nanos, Time};
+use paceline_cc::{Cause, Nanos};
+use paceline_linux::clock::monotonic;
 use paceline_telemetry::Record;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::load::into_io;
 
@@ -78,12 +78,6 @@ impl Records {
         Ok(records)
     }
 
-    /// `CLOCK_MONOTONIC` now, by which records age.
-    pub fn clock() -> Time {
-        let now = clock_gettime(ClockId::Monotonic);
-        Time::from_nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
-    }
-
     /// Finds the modules that were loaded since, and leaves those that are gone.
     ///
     /// # Errors
@@ -130,7 +124,7 @@ impl Records {
     /// # Errors
     /// What the kernel says first.
     pub fn sweep(&self, age: Nanos) -> io::Result<()> {
-        let oldest = Self::clock().as_nanos().saturating_sub(age.as_nanos());
+        let oldest = monotonic().as_nanos().saturating_sub(age.as_nanos());
         self.each(|map| {
             // All of them first: after a key that is gone, the kernel begins again.
             for key in map.keys().collect::<Vec<_>>() {
@@ -156,6 +150,8 @@ fn delete(map: &MapHandle, key: &[u8]) -> libbpf_rs::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use paceline_cc::Time;
+
     use super::*;
 
     #[test]

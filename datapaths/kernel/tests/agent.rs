@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use paceline_cc::observe::{Event, Observed, Observer};
 use paceline_cc::registry::{Definition, register};
 use paceline_cc::{Cause, Controller, Env, Hop, Nanos, Rate, Spec, Telemetry, Time};
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::Frame;
 use paceline_emulator::world::{Between, Far, World};
 use paceline_kernel::agent::Options;
 use paceline_kernel::{AGENT, Agent, AgentError, LoadError, NewFlow};
+use paceline_linux::clock::{Clock, Lateness, monotonic};
+use paceline_linux::connections::Diagnosis;
+use paceline_linux::tcp::TcpInfo;
 use paceline_path::{Direction, Loss, Path};
-use paceline_testbed::tcp::{Diagnosis, Info};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// There is one name in the kernel: a test at a time holds it.
@@ -99,7 +100,7 @@ fn connect(world: &World, to: SocketAddr) -> TcpStream {
 }
 
 /// Writes for `span`, and looks at the flow every few milliseconds meanwhile.
-fn send(world: &World, stream: &TcpStream, span: Duration) -> Vec<(Instant, Info)> {
+fn send(world: &World, stream: &TcpStream, span: Duration) -> Vec<(Instant, TcpInfo)> {
     let mut writer = stream.try_clone().unwrap();
     writer.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let port = stream.peer_addr().unwrap().port();
@@ -110,7 +111,7 @@ fn send(world: &World, stream: &TcpStream, span: Duration) -> Vec<(Instant, Info
         let mut diagnosis = Diagnosis::open().unwrap();
         let mut infos = Vec::new();
         while Instant::now() < end {
-            infos.push((Instant::now(), diagnosis.of(port).unwrap()[0]));
+            infos.push((Instant::now(), diagnosis.to(port).unwrap()[0].info));
             thread::sleep(Duration::from_millis(3));
         }
         infos
@@ -138,8 +139,8 @@ fn longest_gap(arrivals: &[(Instant, u64)]) -> Duration {
 }
 
 /// Windows of the looks between two moments.
-fn windows(infos: &[(Instant, Info)], from: Instant, to: Instant) -> Vec<u32> {
-    infos.iter().filter(|(at, _)| (from..to).contains(at)).map(|(_, info)| info.window).collect()
+fn windows(infos: &[(Instant, TcpInfo)], from: Instant, to: Instant) -> Vec<u32> {
+    infos.iter().filter(|(at, _)| (from..to).contains(at)).map(|(_, info)| info.cwnd).collect()
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -168,8 +169,8 @@ fn a_fixed_window_is_what_is_in_flight() {
     assert_eq!((figures.steered, figures.no_room), (1, before.no_room), "{figures:?}");
     // What the initial window let out is gone after a round trip.
     let steered = &infos[infos.len() / 4..];
-    assert!(steered.iter().all(|(_, info)| info.in_flight <= 7 && info.window == 7), "{steered:?}");
-    assert!(steered.iter().any(|(_, info)| info.in_flight == 7), "{steered:?}");
+    assert!(steered.iter().all(|(_, info)| info.in_flight() <= 7 && info.cwnd == 7), "{steered:?}");
+    assert!(steered.iter().any(|(_, info)| info.in_flight() == 7), "{steered:?}");
     world.stop().unwrap();
 }
 
@@ -278,8 +279,7 @@ fn a_flows_controller_hears_of_the_hops_of_its_path() {
     let informant = agent.informant();
     let report = |id: u32, local: SocketAddr| {
         let hops = [Hop { id, ..Hop::default() }];
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let now = Time::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);
+        let now = monotonic();
         let (verdict, fresh_for) = (Cause::Medium, Nanos::from_secs(60));
         informant.telemetry(local, ends.1, &Telemetry { now, packet: None, verdict, fresh_for, hops: &hops });
     };
@@ -323,7 +323,7 @@ fn without_a_slot_a_flow_is_cubic_and_is_counted() {
     let sinks = [sink(&world), sink(&world), sink(&world)];
     let [steered, left] = [connect(&world, sinks[0].address), connect(&world, sinks[1].address)];
     let infos = send(&world, &left, 2 * SECOND);
-    assert!(infos.iter().any(|(_, info)| info.window > 10), "{infos:?}");
+    assert!(infos.iter().any(|(_, info)| info.cwnd > 10), "{infos:?}");
     let figures = agent.figures();
     assert_eq!((figures.steered, figures.no_slot - before), (1, 1), "{figures:?}");
     // A slot that is given back is given again.
@@ -331,7 +331,7 @@ fn without_a_slot_a_flow_is_cubic_and_is_counted() {
     reset(steered);
     let again = connect(&world, sinks[2].address);
     let infos = send(&world, &again, SECOND);
-    assert_eq!(infos.last().unwrap().1.window, 7);
+    assert_eq!(infos.last().unwrap().1.cwnd, 7);
     assert_eq!(agent.figures().no_slot - before, 1);
     reset(again);
     for sink in sinks {
@@ -408,10 +408,10 @@ fn without_room_in_the_ring_a_flow_is_cubic_and_it_is_counted() {
     let stream = connect(&world, sink.address);
     let infos = send(&world, &stream, 2 * SECOND);
     assert!(agent.figures().no_room > before, "{:?}", agent.figures());
-    assert!(infos.iter().any(|(_, info)| info.window > 10), "{infos:?}");
+    assert!(infos.iter().any(|(_, info)| info.cwnd > 10), "{infos:?}");
     resume.send(()).unwrap();
     let infos = send(&world, &stream, 2 * SECOND);
-    assert_eq!(infos.last().unwrap().1.window, 7, "{:?}", agent.figures());
+    assert_eq!(infos.last().unwrap().1.cwnd, 7, "{:?}", agent.figures());
     reset(stream);
     sink.thread.join().unwrap();
     world.stop().unwrap();
@@ -426,7 +426,7 @@ fn what_a_kernel_flow_does_not_carry_is_refused() {
     let sink = sink(&world);
     let stream = connect(&world, sink.address);
     let infos = send(&world, &stream, SECOND);
-    assert!(infos.iter().any(|(_, info)| info.window > 10), "{infos:?}");
+    assert!(infos.iter().any(|(_, info)| info.cwnd > 10), "{infos:?}");
     let figures = agent.figures();
     assert_eq!((figures.steered, figures.declined, figures.refused), (0, 1, 1), "{figures:?}");
     let refusal = agent.last_refusal().unwrap().to_string();

@@ -10,11 +10,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate};
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::Frame;
 use paceline_emulator::world::{Between, Far, World};
 use paceline_kernel::agent::Options;
 use paceline_kernel::{AGENT, Agent, AgentError, LoadError};
+use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::{Direction, Path};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 

@@ -8,21 +8,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::Frame;
 use paceline_emulator::emulator::{Passage, Tap};
 use paceline_emulator::frame;
 use paceline_emulator::world::{Between, Far, World};
 use paceline_experiment::Direction as Way;
 use paceline_kernel::{CHIRP, CHIRP_CUBIC, CHIRP_R, LoadError, Loaded, Module};
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::connections::Diagnosis;
+use paceline_linux::tcp::TcpInfo;
 use paceline_path::{Direction, Loss, Path};
-use paceline_testbed::tcp::{Diagnosis, Info};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// `TCP_INFINITE_SSTHRESH` of Linux: the start-up has not ended.
-const ENDLESS: u32 = 0x7fff_ffff;
 
 /// There is one name in the kernel: a test at a time holds it.
 static TURN: Mutex<()> = Mutex::new(());
@@ -125,9 +124,9 @@ impl Bench {
         (stream, far)
     }
 
-    fn info(&self) -> Info {
+    fn info(&self) -> TcpInfo {
         let port = self.to.port();
-        self.world.far().namespace.enter(|| Diagnosis::open().unwrap().of(port).unwrap()[0]).unwrap()
+        self.world.far().namespace.enter(|| Diagnosis::open().unwrap().to(port).unwrap()[0].info).unwrap()
     }
 
     fn stop(self) -> Seen {
@@ -165,7 +164,7 @@ fn transfer(
 }
 
 /// Writes until the start-up has ended; answers what the flow looks like then.
-fn write_until_over(bench: &Bench, stream: &mut TcpStream, over: impl Fn(&TcpStream, &Info) -> bool) -> Info {
+fn write_until_over(bench: &Bench, stream: &mut TcpStream, over: impl Fn(&TcpStream, &TcpInfo) -> bool) -> TcpInfo {
     let begun = Instant::now();
     loop {
         stream.write_all(&[0; 1 << 14]).unwrap();
@@ -182,13 +181,13 @@ fn a_flow_gets_up_to_speed_and_hands_over() {
     for module in [CHIRP, CHIRP_R] {
         let Some(_held) = load("a_flow_gets_up_to_speed_and_hands_over", module) else { return };
         let bench = Bench::new(module, None);
-        let mut last = Info::default();
+        let mut last = TcpInfo::default();
         let got = transfer(&bench, module, drain, |stream| {
-            last = write_until_over(&bench, stream, |_, info| info.threshold < ENDLESS);
+            last = write_until_over(&bench, stream, |_, info| info.threshold().is_some());
             stream.write_all(&vec![0; 1 << 20]).unwrap();
         });
         assert!(got > 1 << 20, "{}: {got} bytes", module.name);
-        assert!((2..200).contains(&last.threshold), "{}: {last:?}", module.name);
+        assert!(last.threshold().is_some_and(|packets| (2..200).contains(&packets)), "{}: {last:?}", module.name);
         let seen = bench.stop();
         assert!(seen.arrived.len() > 700, "{}", module.name);
     }
@@ -279,16 +278,16 @@ fn a_silence_leaves_the_window_standing() {
     let bench = Bench::new(CHIRP, None);
     let mut windows = (0, 0);
     transfer(&bench, CHIRP, drain, |stream| {
-        write_until_over(&bench, stream, |_, info| info.threshold < ENDLESS && info.window > 25);
+        write_until_over(&bench, stream, |_, info| info.threshold().is_some() && info.cwnd > 25);
         let begun = Instant::now();
-        while bench.info().in_flight > 0 {
+        while bench.info().in_flight() > 0 {
             assert!(begun.elapsed() < PATIENCE, "{:?}", bench.info());
             thread::sleep(Duration::from_millis(10));
         }
-        let before = bench.info().window;
+        let before = bench.info().cwnd;
         thread::sleep(Duration::from_secs(2));
         stream.write_all(&[0; 1 << 15]).unwrap();
-        windows = (before, bench.info().window);
+        windows = (before, bench.info().cwnd);
     });
     let (before, after) = windows;
     assert!(before > 14, "{before} packets: nothing to keep");

@@ -82,7 +82,7 @@ fn the_kernels_cubic_and_ours_have_the_same_windows() {
         let pause = Duration::from_millis(pause_ms);
         let span = Duration::from_secs(seconds);
         let outcome = carry("pl_test_pair", &link, span, pause, |_| ());
-        let (mbps, most) = (outcome.mbps(span), outcome.looks.iter().map(|look| look.window).max());
+        let (mbps, most) = (outcome.mbps(span), outcome.looks.iter().map(|look| look.cwnd).max());
         let _ = writeln!(std::io::stderr(), "{mbps:.1} Mbit/s, window {most:?}, so far {:?}", counts(&object));
     }
     let counts = counts(&object);

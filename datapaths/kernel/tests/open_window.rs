@@ -11,13 +11,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate};
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::Frame;
-use paceline_emulator::namespace::Namespace;
 use paceline_emulator::world::{Between, Far, World};
 use paceline_kernel::{LoadError, Loaded, OPEN_WINDOW};
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::connections::Diagnosis;
+use paceline_linux::namespace::Namespace;
+use paceline_linux::tcp::TcpInfo;
 use paceline_path::{Direction, Loss, Path};
-use paceline_testbed::tcp::{Diagnosis, Info};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
@@ -71,8 +72,8 @@ fn loopback() -> (TcpStream, TcpStream) {
 }
 
 /// What `TCP_INFO` says of the end whose peer is `to`.
-fn info(to: SocketAddr) -> Info {
-    Diagnosis::open().unwrap().of(to.port()).unwrap()[0]
+fn info(to: SocketAddr) -> TcpInfo {
+    Diagnosis::open().unwrap().to(to.port()).unwrap()[0].info
 }
 
 fn controller(stream: &TcpStream) -> String {
@@ -127,7 +128,7 @@ fn as_a_default_it_gives_way_to_reno() {
         far.read_exact(&mut [0]).unwrap();
         for (stream, peer) in [(&near, &far), (&far, &near)] {
             assert_eq!(controller(stream), "reno");
-            let window = info(peer.local_addr().unwrap()).window;
+            let window = info(peer.local_addr().unwrap()).cwnd;
             assert!((10..20).contains(&window), "{window}");
         }
         // Elsewhere it is not the default.
@@ -146,9 +147,9 @@ fn who_leaves_it_keeps_no_open_window() {
     let to = far.local_addr().unwrap();
     select(&near, OPEN_WINDOW.name);
     let open = info(to);
-    assert_eq!(open.window, (64 << 20) / open.mss);
+    assert_eq!(open.cwnd, (64 << 20) / open.mss);
     select(&near, "reno");
-    assert_eq!(info(to).window, 10);
+    assert_eq!(info(to).cwnd, 10);
 }
 
 #[test]
@@ -164,7 +165,7 @@ struct Outcome {
     received: u64,
     /// Windows in packets, looked at every 2 ms, without those of the first second.
     windows: Vec<u32>,
-    last: Info,
+    last: TcpInfo,
 }
 
 /// One flow for `SPAN` through 24 Mbit/s, 20 ms each way and 1 % of random loss on its data. The application lets 150 kB be in
@@ -199,16 +200,16 @@ fn transfer(controller: &str) -> Outcome {
         stream.set_write_timeout(Some(SPAN)).unwrap();
         let mut diagnosis = Diagnosis::open().unwrap();
         let start = Instant::now();
-        let (mut windows, mut written, mut last) = (Vec::new(), 0, Info::default());
+        let (mut windows, mut written, mut last) = (Vec::new(), 0, TcpInfo::default());
         while start.elapsed() < SPAN {
-            last = diagnosis.of(to.port()).unwrap()[0];
+            last = diagnosis.to(to.port()).unwrap()[0].info;
             // What is acknowledged selectively has arrived as well.
             while written < u64::from(last.delivered) * 1448 + FLIGHT {
                 stream.write_all(&[0; 1448]).unwrap();
                 written += 1448;
             }
             if start.elapsed() > Duration::from_secs(1) {
-                windows.push(last.window);
+                windows.push(last.cwnd);
             }
             thread::sleep(Duration::from_millis(2));
         }
@@ -239,11 +240,11 @@ fn loss_costs_it_no_window() {
         cubic.received / 1000,
         median(&open),
         median(&cubic),
-        open.last.stats.retransmits,
-        cubic.last.stats.retransmits,
+        open.last.retransmits,
+        cubic.last.retransmits,
     );
     // 1 % of the packets, and hardly one of them twice.
-    let share = open.last.stats.retransmits as f64 / open.last.stats.packets_sent as f64;
+    let share = f64::from(open.last.retransmits) / f64::from(open.last.segments_sent);
     assert!((0.005..0.03).contains(&share), "{share}");
     assert!(open.windows.iter().all(|window| *window == OPEN), "{:?}", open.windows);
     // 24 Mbit/s times 40 ms are 83 packets; at 1 % of loss Reno has 12 on average, and CUBIC here hardly more.

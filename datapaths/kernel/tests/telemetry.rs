@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use paceline_cc::{Cause, Nanos, Time};
 use paceline_kernel::Records;
+use paceline_linux::clock::monotonic;
+use paceline_linux::tcp::TcpInfo;
 use paceline_telemetry::Record;
 use path::{Link, Outcome, carry, load};
 
@@ -49,9 +51,9 @@ fn told(controller: &str, link: &Link, record: Record, known: Duration, span: Du
     let outcome = thread::scope(|scope| {
         scope.spawn(move || {
             let Ok(cookie) = cookie.recv() else { return };
-            let start = Records::clock();
+            let start = monotonic();
             for rseq in 1.. {
-                let at = Records::clock();
+                let at = monotonic();
                 if over.load(Ordering::Relaxed) || Duration::from_nanos(at.since(start).as_nanos()) > known {
                     break;
                 }
@@ -84,11 +86,11 @@ fn median(windows: impl Iterator<Item = u32>) -> u32 {
 }
 
 fn window(outcome: &Outcome) -> u32 {
-    median(outcome.looks.iter().map(|look| look.window))
+    median(outcome.looks.iter().map(|look| look.cwnd))
 }
 
 fn report(controller: &str, outcome: &Outcome, span: Duration) {
-    let resent = outcome.looks.last().map(|look| look.stats.retransmits);
+    let resent = outcome.looks.last().map(|look| look.retransmits);
     let _ = writeln!(
         std::io::stderr(),
         "{controller}: {:.2} Mbit/s, window {}, resent {resent:?}",
@@ -99,8 +101,8 @@ fn report(controller: &str, outcome: &Outcome, span: Duration) {
 
 /// How often the threshold fell to less than four fifths: congestion was seen.
 fn cuts(outcome: &Outcome) -> usize {
-    let thresholds = outcome.looks.windows(2);
-    thresholds.filter(|pair| 5 * u64::from(pair[1].threshold) < 4 * u64::from(pair[0].threshold)).count()
+    let threshold = |look: &TcpInfo| u64::from(look.threshold().unwrap_or(u32::MAX));
+    outcome.looks.windows(2).filter(|pair| 5 * threshold(&pair[1]) < 4 * threshold(&pair[0])).count()
 }
 
 #[test]
@@ -157,7 +159,7 @@ fn when_records_end_it_is_cubic() {
     let looks = &outcome.looks;
     let quarter = looks.len() / 4;
     let (before, after) = (&looks[..quarter], &looks[looks.len() - quarter..]);
-    let windows = |looks: &[paceline_testbed::tcp::Info]| median(looks.iter().map(|look| look.window));
+    let windows = |looks: &[TcpInfo]| median(looks.iter().map(|look| look.cwnd));
     let _ = writeln!(std::io::stderr(), "windows: {} before, {} after", windows(before), windows(after));
     assert!(windows(after) < windows(before));
     assert!(looks.last().unwrap().delivered > looks[looks.len() - quarter].delivered, "it goes on");
@@ -172,7 +174,7 @@ fn forged_records_do_not_end_congestion_control() {
     let link = Link { rtt_ms: 4, queue: "droptail:packets=20", ..PATH };
     let hides = Record { drain: Some(Nanos::from_secs(100)), avail_pkts: Some(10), ..medium() };
     let shows = Record { drain: Some(Nanos::from_millis(2)), ..hides };
-    let resent = |outcome: &Outcome| outcome.looks.last().unwrap().stats.retransmits;
+    let resent = |outcome: &Outcome| outcome.looks.last().unwrap().retransmits;
     // It is as many round trips on a busy host, and more time.
     let (spans, spared) = [3, 6, 9]
         .into_iter()
@@ -182,8 +184,8 @@ fn forged_records_do_not_end_congestion_control() {
     let guarded = told("pl_cubic_l1", &link, shows, SPAN, SPAN);
     let _ = writeln!(std::io::stderr(), "cuts: {} by G3, {} by G1", cuts(&spared), cuts(&guarded));
     // Slow start overflows in both; afterwards only those that spare lose again and again.
-    let sent_after = |outcome: &Outcome| resent(outcome) - outcome.looks[0].stats.retransmits;
-    assert!(3 * u64::from(spans) * sent_after(&guarded) < sent_after(&spared), "G1");
+    let sent_after = |outcome: &Outcome| resent(outcome) - outcome.looks[0].retransmits;
+    assert!(3 * spans * sent_after(&guarded) < sent_after(&spared), "G1");
 }
 
 #[test]

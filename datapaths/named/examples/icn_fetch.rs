@@ -16,9 +16,9 @@ mod linux {
     use std::time::Instant;
 
     use paceline_cc::Rate;
+    use paceline_linux::thread::process_cpu_time;
     use paceline_named::client::{Options, fetch_blocking};
     use paceline_named::router::{Server, ServerConfig};
-    use rustix::time::{ClockId, clock_gettime};
 
     pub(crate) fn main() {
         let args: Vec<String> = std::env::args().skip(1).collect();
@@ -56,8 +56,7 @@ mod linux {
             bytes += chunk.len() as u64;
         }
         let took = begun.elapsed().as_secs_f64();
-        let spent = clock_gettime(ClockId::ProcessCPUTime);
-        let cpu = spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9;
+        let cpu = process_cpu_time().as_secs_f64();
         let gbit = bytes as f64 * 8e-9;
         println!("{bytes} bytes, {:.3} Gbit/s, {cpu:.3} s of CPU, {:.3} Gbit/s per core", gbit / took, gbit / cpu);
         println!("{:?}", reader.stats());

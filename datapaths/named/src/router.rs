@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use paceline_cc::{Rate, Spec};
-use paceline_clock::Clock;
 use paceline_icn::{Limits, Router, RouterConfig, RouterStats};
+use paceline_linux::clock::Clock;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::Cache;

@@ -7,12 +7,13 @@ use std::process::Command;
 use std::time::Instant;
 
 use paceline_cc::{Nanos, Rate};
-use paceline_clock::{Clock, Lateness};
-use paceline_emulator::interface::Interfaces;
-use paceline_emulator::namespace::{Privilege, privilege};
-use paceline_emulator::{Between, Far, Frame, Namespace, World};
+use paceline_emulator::{Between, Far, Frame, World};
 use paceline_icn::Name;
 use paceline_icn::fetch::FetchStats;
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::Namespace;
+use paceline_linux::namespace::{Privilege, privilege};
 use paceline_named::client::{Reader, fetch_blocking};
 use paceline_named::router::{Server, ServerConfig};
 use paceline_named::store::Store;

@@ -315,13 +315,12 @@ fn stream_error(error: impl std::fmt::Display) -> Error {
 }
 
 /// CPU time of this thread.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn cpu_time() -> Option<Duration> {
-    use nix::time::{ClockId, clock_gettime};
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok().map(Duration::from)
+    Some(Duration::from_nanos(paceline_linux::thread::cpu_time().as_nanos()))
 }
 
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn cpu_time() -> Option<Duration> {
     None
 }

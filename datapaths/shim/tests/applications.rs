@@ -2,7 +2,8 @@
 
 mod common;
 
-use paceline_fixture::{free_port, listens, until};
+use paceline_fixture::{free_port, until};
+use paceline_linux::listening;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -25,7 +26,7 @@ fn start(mut command: Command, port: u16) -> Running {
     let mut server = Running(command.stdout(Stdio::null()).spawn().unwrap());
     until("the server listens", || {
         assert!(server.0.try_wait().unwrap().is_none(), "the server has ended");
-        listens(port)
+        listening::at(port)
     });
     server
 }

@@ -3,7 +3,8 @@
 
 mod common;
 
-use paceline_fixture::{free_port, listens, until};
+use paceline_fixture::{free_port, until};
+use paceline_linux::listening;
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -56,7 +57,7 @@ fn sshd() {
         let mut server = Running(command.spawn().unwrap());
         until("sshd listens", || {
             assert!(server.0.try_wait().unwrap().is_none(), "sshd has ended");
-            listens(port)
+            listening::at(port)
         });
 
         let mut download = ssh(place, port, &format!("cat {show}/file"));

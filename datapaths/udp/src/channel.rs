@@ -4,11 +4,10 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use paceline_cc::Time;
-use paceline_path::Codepoint;
+use paceline_cc::{Codepoint, Time};
 use paceline_transport::{AckSegment, Segment};
 
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 
 use super::seal::{Rejected, Session};
 use super::socket::{Datagram, Offload, Socket};

@@ -4,8 +4,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use paceline_cc::Nanos;
-use paceline_path::Codepoint;
+use paceline_cc::{Codepoint, Nanos};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::channel::{Channel, Early};
@@ -13,7 +12,7 @@ use super::seal::{Key, Random, Session, Side, make_key};
 use super::socket::{Offload, Socket};
 use super::wire::control::{Challenge, Cookie, Hello, Refuse, Welcome, proved};
 use super::wire::{Beyond, Header, Kind};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 
 /// First wait for an answer; it doubles each time, as a retransmission timeout does.
 const FIRST_WAIT: Nanos = Nanos::from_millis(250);

@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use paceline_cc::{Nanos, Time};
-use paceline_path::Codepoint;
+use paceline_cc::{Codepoint, Nanos, Time};
 use socket2::{Domain, SockRef, Socket as Raw, Type};
 
 use super::channel::Channel;
@@ -18,7 +17,7 @@ use super::seal::{self, Key, Random, Session, Side};
 use super::socket::{Offload, Socket};
 use super::wire::control::{Challenge, Cookie, Hello, Refuse, Welcome, proved};
 use super::wire::{HEADER, Header, Kind};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 
 /// How long a cookie holds (our choice: several times the longest round trip).
 const COOKIE_LIFE: Nanos = Nanos::from_secs(10);

@@ -3,14 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 
-use paceline_cc::Nanos;
-use paceline_experiment::Distribution;
+use paceline_cc::{Distribution, Nanos};
 use paceline_transport::SenderStats;
 
 use super::channel::Strays;
 use super::wire::Beyond;
 use super::wire::control::Close;
-use paceline_clock::Lateness;
+use paceline_linux::clock::Lateness;
 
 /// Why an endpoint stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use paceline_cc::{Ecn, Nanos, Rate, Time};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 use paceline_path::Trace;
 use paceline_transport::saturator::{Opportunities, Saturator, Seen};
 use paceline_transport::{AckSegment, Segment};

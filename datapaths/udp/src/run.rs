@@ -15,18 +15,18 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags};
-use paceline_cc::{Nanos, Pacing, Time};
-use paceline_experiment::Distribution;
+use paceline_cc::{Distribution, Nanos, Pacing, Time};
 use paceline_transport::{AckSegment, Receiver, Sender};
 
-use paceline_clock::{Clock, Lateness, Sleeper, thread_cpu};
+use paceline_linux::clock::{Clock, Lateness, Sleeper};
+use paceline_linux::thread::cpu_time;
 
 use super::channel::{Channel, Incoming};
 use super::outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
 use super::wire::control::Close;
 
 /// A packet paced by gaps that leaves later than this is counted as late. 50 µs: more than timers of an idle Linux host
-/// come late in 99 of 100 cases ([`paceline_experiment::Timing::Host`]).
+/// come late in 99 of 100 cases.
 pub const LATE: Nanos = Nanos::from_micros(50);
 
 /// When a sender's timers ring.
@@ -151,9 +151,9 @@ impl SendingEnd {
     /// # Errors
     /// [`Trouble`] when it cannot go on.
     pub fn run(&mut self, until: Time, mut watch: Option<Watch<'_>>) -> Result<End, Trouble> {
-        let cpu = thread_cpu();
+        let cpu = cpu_time();
         let end = self.drive(until, watch.as_mut());
-        self.cpu += thread_cpu() - cpu;
+        self.cpu += cpu_time() - cpu;
         end
     }
 
@@ -332,9 +332,9 @@ impl ReceivingEnd {
     /// # Errors
     /// [`Trouble`] when it cannot go on.
     pub fn run(&mut self, until: Time, mut look: Option<Look<'_>>) -> Result<End, Trouble> {
-        let cpu = thread_cpu();
+        let cpu = cpu_time();
         let end = self.drive(until, look.as_mut());
-        self.cpu += thread_cpu() - cpu;
+        self.cpu += cpu_time() - cpu;
         end
     }
 

@@ -8,9 +8,8 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::{TimeSpec, TimeValLike};
-use paceline_cc::Time;
-use paceline_clock::Clock;
-use paceline_path::Codepoint;
+use paceline_cc::{Codepoint, Time};
+use paceline_linux::clock::Clock;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 /// What the kernel may put together and take apart.

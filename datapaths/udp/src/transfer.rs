@@ -18,7 +18,7 @@ use super::outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
 use super::run::{Discard, Look, ReceivingEnd, SendingEnd, Sink, Source, Timing, Watch, Zeros};
 use super::wire::control::{Close, Hello, Verdict};
 use super::wire::{DATA_HEADER, NOTE};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 
 /// Wake-ups of a sender are at least so far apart: Linux lets 2^-10 s of paced data leave at once.
 pub const BATCH: Nanos = Nanos::from_millis(1);

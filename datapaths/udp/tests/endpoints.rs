@@ -6,7 +6,7 @@ use std::thread;
 
 use super::LIMIT;
 use paceline_cc::{Env, Nanos, Spec, Time};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 use paceline_transport::{AckPolicy, Config, datagram, stream};
 use paceline_udp::{
     Channel, Discard, End, Key, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink,

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 use paceline_udp::wire::control::{Challenge, Hello, Job, proved};
 use paceline_udp::{HandshakeError, Key, Listener, Offload, connect};
 

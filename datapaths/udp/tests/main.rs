@@ -10,7 +10,7 @@ mod transfer;
 use std::thread::{self, JoinHandle};
 
 use paceline_cc::{Nanos, Time};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 use paceline_udp::wire::control::{Hello, Job};
 use paceline_udp::{Accepted, Agreed, Key, Listener, Offload};
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::thread;
 
 use paceline_cc::Nanos;
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 use paceline_udp::wire::control::Job;
 use paceline_udp::{Listener, Offload, connect};
 use rustix::process::{Uid, geteuid};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use paceline_cc::Nanos;
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 use paceline_udp::transfer::{Content, Place, Plan, TransferError, Transferred, give, take};
 use paceline_udp::wire::control::Job;
 use paceline_udp::{Key, Offload, Trouble, connect};

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use paceline_cc::Nanos;
+use paceline_cc::{Distribution, Nanos};
 use paceline_experiment::config::{self, Direction, Via, Workload};
-use paceline_experiment::{
-    Distribution, FlowOutcome, Graph, Hop, HopOutcome, Named, Outcome, SplitSum, TelemetryOutcome,
-};
+use paceline_experiment::{FlowOutcome, Graph, Hop, HopOutcome, Named, Outcome, SplitSum, TelemetryOutcome};
 
 use crate::contestant::Contestant;
 use crate::record::{FlowRecord, LinkRecord, NamedRecord, Parts, Record, Span, Split, TelemetryRecord, rounded};
@@ -247,29 +245,31 @@ fn file_name(path: &str) -> String {
 /// What a run costs, from its start on.
 pub struct Meter {
     began: Instant,
-    cpu_nanos: Option<u64>,
+    cpu: Option<Nanos>,
 }
 
 impl Meter {
     /// Starts to measure.
     pub fn start() -> Self {
-        Self { began: Instant::now(), cpu_nanos: thread_cpu_nanos() }
+        Self { began: Instant::now(), cpu: cpu_time() }
     }
 
     /// Writes the cost so far into the record, where the CPU time of endpoints in real time stays. What the system does not report
     /// stays out.
     pub fn stop(&self, record: &mut Record) {
         record.wall_s = Some(rounded(self.began.elapsed().as_secs_f64()));
-        let used = thread_cpu_nanos().zip(self.cpu_nanos).map(|(now, then)| now.saturating_sub(then));
-        record.cpu_s = record.cpu_s.or_else(|| used.map(|nanos| rounded(nanos as f64 / 1e9)));
+        let used = cpu_time().zip(self.cpu).map(|(now, then)| now - then);
+        record.cpu_s = record.cpu_s.or_else(|| used.map(|used| rounded(used.as_secs_f64())));
         record.peak_mb = peak_kib().map(|kib| rounded(kib as f64 * 1024.0 / 1e6));
     }
 }
 
-/// Time on a CPU of this thread (Linux: the first number of `schedstat`).
-fn thread_cpu_nanos() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace().next()?.parse().ok()
+/// CPU time of this thread, where the system is Linux.
+fn cpu_time() -> Option<Nanos> {
+    #[cfg(target_os = "linux")]
+    return Some(paceline_linux::thread::cpu_time());
+    #[cfg(not(target_os = "linux"))]
+    return None;
 }
 
 /// Largest resident memory of this process (Linux: `VmHWM`).

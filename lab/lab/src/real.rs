@@ -29,7 +29,7 @@ pub enum RealError {
     /// This process may not make namespaces.
     #[cfg(target_os = "linux")]
     #[error("--real: {0}")]
-    Namespace(#[from] paceline_emulator::namespace::NamespaceError),
+    Namespace(#[from] paceline_linux::namespace::NamespaceError),
     /// The kernel lacks the congestion control of the scenario's tunnel.
     #[error("tunnel: this kernel's TCP has no '{}', it has {}; name one of them", name.escape_debug(), there.join(", "))]
     Tunnel {
@@ -92,7 +92,7 @@ impl Host {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use paceline_emulator::namespace;
+    use paceline_linux::namespace;
     use paceline_testbed::race;
 
     use super::*;
@@ -112,7 +112,7 @@ mod linux {
     pub fn check(contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, RealError> {
         let mut notes = Vec::new();
         if let Some(name) = plans.iter().find_map(|plan| plan.scenario.tunnel.as_ref()) {
-            let there = paceline_testbed::tcp::available();
+            let there = paceline_linux::tcp::controllers();
             if !there.contains(name) {
                 return Err(RealError::Tunnel { name: name.clone(), there });
             }

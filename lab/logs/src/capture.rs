@@ -8,9 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::net::SocketAddr;
 
-use paceline_cc::Nanos;
+use paceline_cc::{Distribution, Nanos};
 use paceline_conform::capture::{Acked, Copies, Packet, Place, Sent, Tcp, packets, probes};
-use paceline_experiment::Distribution;
 use paceline_report::logs::{CLASSES, Chart, Curve, Figure, Log};
 
 use crate::LogError;

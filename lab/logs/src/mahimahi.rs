@@ -6,8 +6,7 @@
 
 use std::io::BufRead;
 
-use paceline_cc::Nanos;
-use paceline_experiment::Distribution;
+use paceline_cc::{Distribution, Nanos};
 use paceline_report::logs::{CLASSES, Chart, Curve, Figure, GREY, Log};
 
 use crate::bins::{Bins, Grid};

@@ -3,5 +3,5 @@
 /// Gives the calling thread, an endpoint's, precedence over the machine's other programs where that is permitted. Nice -10: below
 /// the emulator, without which an endpoint has nothing to do (our choice).
 pub fn prefer() {
-    let _ = rustix::process::setpriority_process(None, -10);
+    paceline_linux::thread::set_nice(-10);
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use paceline_cc::observe::Observer;
 use paceline_cc::{Env, Spec, Time};
-use paceline_clock::Clock;
 use paceline_experiment::{Flow, Layer, Moment, SharedTap, Subject};
+use paceline_linux::clock::Clock;
 
 use crate::numbers::Numbers;
 

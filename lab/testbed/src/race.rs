@@ -25,11 +25,9 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_alcc::{Mode, Options};
-use paceline_cc::{Ability, Nanos, Time};
+use paceline_cc::{Ability, Distribution, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
-use paceline_experiment::{
-    Config, Cross, Distribution, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Recorder, Via, Way,
-};
+use paceline_experiment::{Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Recorder, Via, Way};
 use paceline_path::{Count, Path, Schedule};
 use paceline_transport::SenderStats;
 use socket2::SockRef;
@@ -38,11 +36,11 @@ use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::{self, Engines, Kernel, KernelError, Ledger, Receiving, Sending};
 use crate::tunnel::Tunnel;
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::emulator::{DirectionReport, EmulatorReport, Tap};
 use paceline_emulator::frame::Frame;
-use paceline_emulator::namespace::NamespaceError;
 use paceline_emulator::world::{Network, Nodes, Site, Wire, WorldError};
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::namespace::NamespaceError;
 
 use datagrams::Datagrams;
 use hosts::{Hosts, MOST_LINKS};
@@ -235,7 +233,7 @@ fn fitted(flow: &Flow) -> Flow {
     Flow { mss: flow.mss.min(1448 - note).saturating_sub(six), telemetry, ..flow.clone() }
 }
 
-/// Runs a world in real time. [`check`] and [`paceline_emulator::namespace::acquire`] come first.
+/// Runs a world in real time. [`check`] and [`paceline_linux::namespace::acquire`] come first.
 ///
 /// # Errors
 /// When the machine refuses, or an endpoint fails. Nothing is left behind.

@@ -7,21 +7,19 @@
 //! control that paces (BBR) is paced by the socket's own timers, any other is not.
 
 mod above;
-mod diag;
 #[cfg_attr(not(feature = "ebpf"), path = "tcp/no_ebpf.rs")]
 mod ebpf;
 mod receiving;
 mod sending;
 
 use std::collections::HashMap;
-use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use paceline_cc::{Ability, Bytes, Misfit, Nanos, Spec, Time};
 use paceline_experiment::{DrivenBy, Flow, Workload};
+use paceline_linux::tcp::controllers;
 
 pub(crate) use above::{Engines, above};
-pub use diag::{Connection, Diagnosis, Info, Recovery};
 pub(crate) use ebpf::Loads;
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
@@ -46,12 +44,6 @@ pub struct Kernel {
     pub ecn: bool,
     /// Who runs it.
     pub driven_by: DrivenBy,
-}
-
-/// Congestion controls that the kernel offers; empty when it does not say.
-pub fn available() -> Vec<String> {
-    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    fs::read_to_string(file).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
 /// What of a flow the kernel cannot do.
@@ -171,7 +163,7 @@ fn itself(flow: &Flow) -> String {
 /// By a congestion control of the kernel's own.
 fn native(flow: &Flow) -> Result<Kernel, KernelError> {
     let spec = &flow.controller;
-    let (name, there) = (spec.entry().name, available());
+    let (name, there) = (spec.entry().name, controllers());
     if !there.iter().any(|known| known == name) {
         return Err(KernelError::Missing { flow: itself(flow), name, there, instead: format!("{spec}@udp") });
     }

@@ -18,14 +18,14 @@ use paceline_experiment::Direction;
 use paceline_path::Split;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use paceline_clock::Clock;
 use paceline_emulator::emulator::{Passage, Tap};
 use paceline_emulator::frame::Frame;
-use paceline_emulator::interface::Interfaces;
-use paceline_emulator::namespace::NamespaceError;
 use paceline_emulator::port::packet::without_offloads;
 use paceline_emulator::port::{Port, Tun};
 use paceline_emulator::world::Site;
+use paceline_linux::clock::Clock;
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::NamespaceError;
 
 /// Name of the device at both ends.
 const NAME: &str = "tunnel";

@@ -11,8 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use paceline_alcc::transfer::token::Token;
 use paceline_alcc::transfer::{Answer, Client, HASH, News, PORT, Request, Status};
 use paceline_alcc::{Engine, Framing, Mode, Options};
-use paceline_cc::{Nanos, Spec};
-use paceline_experiment::Distribution;
+use paceline_cc::{Distribution, Nanos, Spec};
 use serde_json::json;
 
 use super::channel::{Channel, Patience};

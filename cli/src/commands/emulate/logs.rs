@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use paceline_clock::Clock;
 use paceline_emulator::emulator::Tap;
 use paceline_emulator::log::{Mahimahi, Pcapng};
 use paceline_experiment::Direction;
 use paceline_files::{Draft, is_standard};
+use paceline_linux::clock::Clock;
 
 use super::Args;
 use super::path::Ways;

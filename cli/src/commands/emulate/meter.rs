@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paceline_cc::Nanos;
+use paceline_cc::{Distribution, Nanos};
 use paceline_emulator::emulator::{EmulatorReport, Passage, Tap};
-use paceline_experiment::{Direction, Distribution, Glance, Live};
+use paceline_experiment::{Direction, Glance, Live};
 
 use crate::complaint;
 

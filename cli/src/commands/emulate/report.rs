@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use paceline_cc::Nanos;
+use paceline_cc::{Distribution, Nanos};
 use paceline_emulator::emulator::{DirectionReport, EmulatorReport};
-use paceline_experiment::Distribution;
 use paceline_lab::numbers::plain;
 use serde_json::json;
 

@@ -9,13 +9,12 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use nix::sys::resource::{Usage, UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 use paceline_cc::Spec;
 use paceline_cc::observe::Observed;
 use paceline_experiment::{Layer, Moment, Subject, Tap};
 use paceline_icn::Name;
 use paceline_lab::qlog::Qlog;
+use paceline_linux::thread::process_cpu_time;
 use paceline_named::client::{self, Fetched, Options, Progress, fetch_blocking, fetch_to_file};
 use serde_json::json;
 
@@ -145,14 +144,9 @@ fn fetch_in_order(
     Ok(Fetched { name: *name, manifest, resumed: 0, bytes, took: begun.elapsed(), stats })
 }
 
-fn cpu_s() -> f64 {
-    let spent = |usage: Usage| (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6;
-    getrusage(UsageWho::RUSAGE_SELF).map_or(0.0, spent)
-}
-
 fn as_json(done: &Fetched, spec: &Spec, out: &Path, sources: &[SocketAddr], logs: &[PathBuf]) -> String {
     let seconds = done.took.as_secs_f64().max(1e-9);
-    let cpu = cpu_s();
+    let cpu = process_cpu_time().as_secs_f64();
     let stats = &done.stats;
     let paths = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     let value = json!({

@@ -13,8 +13,8 @@ use std::thread;
 
 use anyhow::{anyhow, bail};
 use paceline_cc::{Nanos, Rate};
-use paceline_clock::Clock;
 use paceline_files::{Draft, is_standard, write};
+use paceline_linux::clock::Clock;
 use paceline_path::{Trace, TraceInfo};
 use paceline_udp::record::{Recorded, Side, Terms, record};
 use paceline_udp::transfer::{Content, Place, Plan, give, take};

@@ -1,3 +1,5 @@
+use paceline_cc::Codepoint;
+
 use super::*;
 
 fn parse(text: &str) -> Result<Direction, String> {
@@ -38,7 +40,7 @@ fn a_queue_of_one_bdp_is_sized_by_mean_rate_and_round_trip() {
     // 12 Mbit/s x 40 ms = 60 kB: 40 packets wait, one is served.
     let mut path = build("rate = '12 Mbit/s'\nqueue = 'droptail:bdp=1'").expect("valid");
     for _ in 0..100 {
-        path.push(Time::ZERO, crate::Packet::new(0, 1500, crate::Codepoint::NotEct, ()));
+        path.push(Time::ZERO, crate::Packet::new(0, 1500, Codepoint::NotEct, ()));
     }
     assert_eq!(path.queued(Time::ZERO).packets, 40);
 }
@@ -173,7 +175,7 @@ fn a_queue_holds_a_packet_of_the_largest_kind() {
     for (largest, size) in [(None, 1500), (Some(9052), 9052), (Some(576), 576)] {
         let mut path = build(direction("droptail:bdp=0.1", largest)).expect("it is built");
         for _ in 0..3 {
-            path.push(Time::ZERO, crate::Packet::new(0, size, crate::Codepoint::NotEct, ()));
+            path.push(Time::ZERO, crate::Packet::new(0, size, Codepoint::NotEct, ()));
         }
         assert_eq!(path.queued(Time::ZERO).packets, 1, "{largest:?}: one is in service, one waits, one is dropped");
     }

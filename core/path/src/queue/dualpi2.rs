@@ -22,11 +22,11 @@
 use std::fmt;
 
 use paceline_cc::units::span_text;
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Codepoint, Nanos, Time};
 
 use super::{Fifo, Limit, Queue};
 use crate::fate::Ledger;
-use crate::packet::{Codepoint, Packet};
+use crate::packet::Packet;
 use crate::random::{Purpose, Stream};
 
 /// How the packets to drop or mark are chosen at a given probability.

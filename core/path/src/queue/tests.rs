@@ -1,7 +1,6 @@
-use paceline_cc::Nanos;
+use paceline_cc::{Codepoint, Nanos};
 
 use super::*;
-use crate::packet::Codepoint;
 use crate::stats::FlowStats;
 
 const SIZE: u32 = 1000;

@@ -94,7 +94,8 @@ impl<P> Reorder<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Codepoint, Packet};
+    use crate::packet::Packet;
+    use paceline_cc::Codepoint;
 
     fn frame(number: u64) -> Mpdu<()> {
         Mpdu::new(number, 1538, Packet::new(0, 1500, Codepoint::NotEct, ()))

@@ -2,8 +2,8 @@
 
 use std::iter;
 
-use paceline_cc::{Nanos, Time};
-use paceline_path::{Codepoint, Direction, Dropped, Media, Packet, Path, Reason, Role, Seat, build_link};
+use paceline_cc::{Codepoint, Nanos, Time};
+use paceline_path::{Direction, Dropped, Media, Packet, Path, Reason, Role, Seat, build_link};
 use proptest::prelude::*;
 
 use crate::wifi::rig::{DOWN, FULL, Rig, UP, direction};

@@ -1,7 +1,7 @@
 //! Both directions of a Wi-Fi link, driven in the order of time, with sources at either end.
 
-use paceline_cc::{Nanos, Time};
-use paceline_path::{Air, Codepoint, Direction, Packet, Path, build_link};
+use paceline_cc::{Codepoint, Nanos, Time};
+use paceline_path::{Air, Direction, Packet, Path, build_link};
 
 /// 1472 bytes of payload, UDP and IP.
 pub(crate) const FULL: u32 = 1500;

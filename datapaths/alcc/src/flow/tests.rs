@@ -7,10 +7,10 @@ use paceline_cc::{Env, Spec};
 use paceline_transport::Hold;
 
 use super::*;
-use crate::info::Info;
 use crate::link::packet_size;
 use crate::queue::{Budget, Queue};
 use crate::queued;
+use crate::sockopt::tcp_info;
 use crate::stamps::Reader;
 
 fn pair() -> (OwnedFd, TcpStream) {
@@ -20,7 +20,7 @@ fn pair() -> (OwnedFd, TcpStream) {
 }
 
 fn flow(fd: &OwnedFd, acks: Acks, spec: &str) -> Flow {
-    let info = Info::of(fd).unwrap();
+    let info = tcp_info(fd).unwrap();
     let source = queued::choose(fd, acks, info.is_quiet()).unwrap();
     let env = Env { mss: packet_size(&info), ..Env::default() };
     let controller = spec.parse::<Spec>().unwrap().build(&env);
@@ -42,7 +42,7 @@ fn send_small(flow: &mut Flow, fd: &OwnedFd, peer: &mut TcpStream, count: usize)
     }
     assert_eq!(flow.link.queue.len(), 0);
     peer.read_exact(&mut vec![0; count * 100]).unwrap();
-    until("the kernel reports it", || Info::of(fd).unwrap().is_quiet());
+    until("the kernel reports it", || tcp_info(fd).unwrap().is_quiet());
 }
 
 #[test]

@@ -14,8 +14,7 @@ use std::time::Duration;
 use rustix::net::sockopt::{set_socket_linger, socket_linger};
 
 use super::Link;
-use crate::info::Info;
-use crate::sockopt::{UpperProtocol, send_queue};
+use crate::sockopt::{UpperProtocol, send_queue, tcp_info};
 
 /// Looks until two of them agree that nothing was acknowledged in between (our choice: a look takes a microsecond, and
 /// acknowledgements come further apart).
@@ -43,7 +42,7 @@ struct Written {
 impl Written {
     /// Asks the kernel; `expected` are known. Both bounds are the same unless acknowledgements come all the time.
     fn of(fd: &OwnedFd, expected: u64) -> Option<Self> {
-        let acked = || Info::of(fd).ok().map(|info| info.acked);
+        let acked = || tcp_info(fd).ok().map(|info| info.acked);
         // What is acknowledged between the two counts is in both: there are no more than this.
         let most = send_queue(fd).ok()? + acked()?;
         if most == expected {

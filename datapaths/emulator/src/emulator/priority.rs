@@ -4,15 +4,8 @@
 //! takes most of one, those who are robbed are the programs that send and receive through it; then they compete with it
 //! under the ordinary scheduler, in which it has the larger share. Ours.
 
-use std::fmt;
-
 use paceline_cc::{Nanos, Time};
-use thread_priority::{
-    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
-};
-
-use paceline_clock::thread_cpu;
+use paceline_linux::thread::{FIRST, Scheduling, cpu_time, go_first, set_nice, set_real_time};
 
 /// How often the thread looks at what it takes (our choice: some ticks of the kernel's scheduler).
 const PERIOD: Nanos = Nanos::from_millis(50);
@@ -21,47 +14,6 @@ const PERIOD: Nanos = Nanos::from_millis(50);
 const GIVE_UP: u64 = 60;
 /// Below this share it takes it again (our choice: far enough below that it does not go to and fro).
 const TAKE_AGAIN: u64 = 30;
-
-/// How the kernel schedules the emulator's thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduling {
-    /// `SCHED_FIFO` at the lowest real-time priority; while it takes most of a processor, nice -15.
-    RealTime,
-    /// Nice -15.
-    Nice,
-    /// As any other thread: neither was permitted.
-    Ordinary,
-}
-
-impl fmt::Display for Scheduling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RealTime => "real-time priority",
-            Self::Nice => "nice -15",
-            Self::Ordinary => "ordinary priority",
-        })
-    }
-}
-
-/// Asks for the best scheduling that this thread may have. Spinning has a budget, so that a real-time thread leaves the
-/// processor to others.
-pub(crate) fn prefer() -> Scheduling {
-    // It counts whenever the thread is not a real-time one. Process 0 is the calling thread alone, on Linux.
-    let nice = rustix::process::setpriority_process(None, -15).is_ok();
-    if set_real_time(true) {
-        return Scheduling::RealTime;
-    }
-    if nice { Scheduling::Nice } else { Scheduling::Ordinary }
-}
-
-fn set_real_time(wanted: bool) -> bool {
-    let (policy, priority) = if wanted {
-        (ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo), ThreadPriority::Min)
-    } else {
-        (ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other), ThreadPriority::Min)
-    };
-    set_thread_priority_and_policy(thread_native_id(), priority, policy).is_ok()
-}
 
 /// The priority of one emulator's thread.
 #[derive(Debug)]
@@ -75,9 +27,9 @@ pub(super) struct Priority {
 }
 
 impl Priority {
-    /// The best that the calling thread may have.
+    /// The best that the calling thread may have; its spinning has a budget, so that it leaves the processor to others.
     pub(super) fn new(now: Time) -> Self {
-        Self { scheduling: prefer(), modest: false, looked: now, taken: thread_cpu() }
+        Self { scheduling: go_first(), modest: false, looked: now, taken: cpu_time() }
     }
 
     /// What was permitted.
@@ -91,12 +43,12 @@ impl Priority {
         if self.scheduling != Scheduling::RealTime || span < PERIOD {
             return;
         }
-        let taken = thread_cpu();
+        let taken = cpu_time();
         let modest = modest(self.modest, taken - self.taken, span);
         if modest != self.modest && set_real_time(!modest) {
             self.modest = modest;
             if modest {
-                let _ = rustix::process::setpriority_process(None, -15);
+                set_nice(FIRST);
             }
         }
         (self.looked, self.taken) = (now, taken);

@@ -3,7 +3,7 @@
 //! Source: what the kernel does when it splits a frame itself (`inet_gso_segment`, `tcp_gso_segment` and
 //! `__udp_gso_segment` of Linux).
 
-use paceline_path::Codepoint;
+use paceline_cc::Codepoint;
 
 use super::checksum::{fold, sum};
 use super::set_ecn;

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use paceline_cc::Time;
-use paceline_path::Codepoint;
+use paceline_cc::{Codepoint, Time};
 
 use super::buffer::{Buffer, Content, Pool};
 use super::layout::{CWR, FIN, Layout, PSH, Part, Transport, complete};

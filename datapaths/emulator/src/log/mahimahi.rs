@@ -18,7 +18,7 @@ use paceline_path::Schedule;
 
 use crate::emulator::{Passage, Tap};
 use crate::log::Sink;
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 
 /// Lines kept to put them in order (our choice). A line waits for departures before it, whose packets still are on the
 /// distance behind the link.

@@ -21,7 +21,7 @@ use pcap_parser::{
 
 use crate::emulator::{Passage, Tap};
 use crate::log::Sink;
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 
 /// Interfaces by their numbers in the file.
 const INTERFACES: [&str; 3] = ["near", "far", "dropped"];

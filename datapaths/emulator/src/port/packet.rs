@@ -23,7 +23,7 @@ use nix::{libc, setsockopt_impl, sockopt_impl};
 use super::offload::knows_datagrams;
 use crate::frame::{Frame, Joined, Joiner, MAX_PACKET, Pool, Virtio};
 use crate::port::{Interface, Port, refusal};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 
 pub use super::offload::{with_plain_offloads, without_offloads};
 

@@ -13,7 +13,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use super::offload::knows_datagrams;
 use crate::frame::{Frame, Joiner, MAX_PACKET, Pool, Virtio};
 use crate::port::{Interface, Port, refusal};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
 
 /// Packets that the kernel should keep for us: to be set by netlink, as other ways need privilege outside the namespace (its default is 500; our choice: what 100 ms of 1 Gbit/s come to).
 pub const BACKLOG: u32 = 10_000;

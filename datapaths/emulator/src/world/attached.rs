@@ -3,12 +3,12 @@
 use std::io;
 
 use super::{Wire, WorldError};
-use crate::interface::Interfaces;
-use crate::namespace::{Namespace, NamespaceError};
 use crate::port::packet::{MAC, with_plain_offloads, without_offloads};
 use crate::port::tun::BACKLOG;
 use crate::port::{PacketSocket, Port, Tun};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::{Namespace, NamespaceError};
 
 /// An interface and the port behind it.
 pub(super) struct Attached(pub(super) Box<dyn Port>);
@@ -122,7 +122,7 @@ pub(super) fn is_taken(error: &WorldError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::needs_root;
+    use paceline_linux::namespace::needs_root;
 
     fn names(namespace: &Namespace) -> Vec<String> {
         namespace.enter(|| Interfaces::open().and_then(|open| open.names())).unwrap().unwrap()

@@ -15,9 +15,9 @@ use super::attached::{Attached, Hub};
 use super::{Block, Site, Wire, WorldError, fit};
 use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, Setup, Tap, Transit};
 use crate::frame::Frame;
-use crate::interface::Interfaces;
-use crate::namespace::{Namespace, NamespaceError};
-use paceline_clock::Clock;
+use paceline_linux::clock::Clock;
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::{Namespace, NamespaceError};
 
 /// The nodes of a graph with nothing on their links yet. Making them takes the kernel some seconds on a busy machine; joining them
 /// takes none, so that a clock may start in between.
@@ -30,7 +30,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Makes them. [`crate::namespace::acquire`] comes first.
+    /// Makes them. [`paceline_linux::namespace::acquire`] comes first.
     ///
     /// # Errors
     /// When the kernel refuses; nothing is left behind.

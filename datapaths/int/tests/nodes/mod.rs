@@ -14,10 +14,10 @@ use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt,
 };
 use nix::sys::time::TimeVal;
-use paceline_emulator::Namespace;
-use paceline_emulator::interface::Interfaces;
-use paceline_emulator::namespace::{Privilege, privilege};
 use paceline_int::{NodeError, Sink};
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::Namespace;
+use paceline_linux::namespace::{Privilege, privilege};
 use paceline_telemetry::{FlowReport, Header};
 
 /// Longest that anything here may take.

@@ -7,12 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate};
-use paceline_clock::{Clock, Lateness};
 use paceline_emulator::Frame;
 use paceline_emulator::world::{Between, Far, World};
 use paceline_kernel::{LoadError, Loaded, module};
+use paceline_linux::clock::{Clock, Lateness};
+use paceline_linux::connections::Diagnosis;
+use paceline_linux::tcp::TcpInfo;
 use paceline_path::{Direction, Loss, Path};
-use paceline_testbed::tcp::{Diagnosis, Info};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 /// Time between two looks at the flow.
@@ -34,7 +35,7 @@ pub(crate) struct Outcome {
     /// Bytes read at the far end.
     pub(crate) received: u64,
     /// Looks at the sender from the second second on.
-    pub(crate) looks: Vec<Info>,
+    pub(crate) looks: Vec<TcpInfo>,
 }
 
 impl Outcome {
@@ -130,7 +131,7 @@ pub(crate) fn carry(
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
                 if start.elapsed() > Duration::from_secs(1) {
-                    looks.extend(diagnosis.of(to.port()).unwrap());
+                    looks.extend(diagnosis.to(to.port()).unwrap().iter().map(|one| one.info));
                 }
             }
             if !pause.is_zero() && rested.elapsed() > Duration::from_secs(1) {

@@ -3,9 +3,8 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-use paceline_cc::{Nanos, Time};
-use paceline_clock::Clock;
-use paceline_path::Codepoint;
+use paceline_cc::{Codepoint, Nanos, Time};
+use paceline_linux::clock::Clock;
 use paceline_udp::Offload;
 use paceline_udp::socket::{Datagram, Socket};
 

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use paceline_cc::{Nanos, Time};
-use paceline_clock::Clock;
 use paceline_icn::fetch::{Fetch, FetchConfig, Output, Saved, SourceId};
 use paceline_icn::{FlowConfig, Name, Place, UNIT};
+use paceline_linux::clock::Clock;
+use paceline_linux::thread::set_timer_slack;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::link::{Link, Looked};
@@ -139,8 +139,7 @@ pub(super) fn start(
 
 impl Requester {
     fn run(mut self) {
-        // Refused by no kernel; without it waits end 50 µs late.
-        let _ = prctl::set_timerslack(1);
+        set_timer_slack(1);
         let result = self.until_done();
         // A reader that is gone wants no word.
         let _ = self.said.send(Said::End(Box::new(self.fetch.stats()), result));

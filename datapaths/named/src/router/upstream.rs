@@ -12,11 +12,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::Bytes;
 use paceline_cc::{Env, Nanos, Spec, Time};
-use paceline_clock::Clock;
 use paceline_icn::wire::Reason;
 use paceline_icn::{
     Admission, Failed, Fetch, FetchConfig, Found, Missing, Name, Place, Router, Source, UNIT, Units, makes_room,
 };
+use paceline_linux::clock::Clock;
 use paceline_udp::Offload;
 use paceline_udp::socket::Socket;
 

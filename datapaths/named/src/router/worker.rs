@@ -4,9 +4,9 @@ use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use paceline_cc::{Nanos, Time};
-use paceline_clock::Clock;
 use paceline_icn::wire::{DATA_HEAD, Data, Nack, Reason};
 use paceline_icn::{Burst, Found, Name, Router, Secrets, Units};
+use paceline_linux::clock::Clock;
 
 use super::shelf::{Shelf, Unread};
 use super::socket::{Batch, SEGMENT, SEGMENTS, Socket};

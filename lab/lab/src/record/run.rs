@@ -1,7 +1,7 @@
 //! A run that was just made, which has more to show than its record.
 
-use paceline_cc::Time;
-use paceline_experiment::{Config, Cross, Distribution, Series};
+use paceline_cc::{Distribution, Time};
+use paceline_experiment::{Config, Cross, Series};
 
 use super::{Record, rounded};
 use crate::contestant::Contestant;

@@ -1,8 +1,8 @@
 //! The path alone: queueing theory, conservation, Little's law.
 
-use paceline_cc::{Nanos, Rate, Time};
+use paceline_cc::{Codepoint, Nanos, Rate, Time};
 use paceline_experiment::Seed;
-use paceline_path::{Codepoint, Direction, Packet, Path};
+use paceline_path::{Direction, Packet, Path};
 use rand::RngExt;
 
 use super::Group;

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Bytes, Nanos, Rate, Time};
+use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_experiment::Seed;
-use paceline_path::{Air, Codepoint, Direction, Loss, Packet, Path, Phy, Wifi, build_link};
+use paceline_path::{Air, Direction, Loss, Packet, Path, Phy, Wifi, build_link};
 use rand::RngExt;
 
 use super::BenchError;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::{Cross, Gaps, Seed};
 
-use paceline_clock::{Clock, Sleeper};
+use paceline_linux::clock::{Clock, Sleeper};
 
 /// Bytes of IPv4 and UDP headers: the smallest packet.
 pub(super) const HEADERS: u32 = 28;

@@ -9,9 +9,9 @@ use std::sync::mpsc::{self, Receiver, Sender as Results};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use paceline_cc::{Env, Nanos, Time};
+use paceline_cc::{Distribution, Env, Nanos, Time};
 use paceline_experiment::endpoints::Ends;
-use paceline_experiment::{Application, Arrivals, Distribution, Flow, Sample, Seed, Turn, Workload, endpoints};
+use paceline_experiment::{Application, Arrivals, Flow, Sample, Seed, Turn, Workload, endpoints};
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -20,8 +20,8 @@ use super::tap::Glimpse;
 use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::goal;
-use paceline_clock::{Clock, Sleeper};
-use paceline_emulator::namespace::Namespace;
+use paceline_linux::clock::{Clock, Sleeper};
+use paceline_linux::namespace::Namespace;
 use paceline_udp::{
     Channel, End, Offload, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink, Source, Timing, Watch, Zeros,
 };

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use paceline_clock::Clock;
 use paceline_emulator::world::{Nodes, Site};
 use paceline_experiment::{Flow, Graph, Seed, TelemetryOutcome};
+use paceline_linux::clock::Clock;
 
 use super::tap::SharedTruth;
 use crate::tcp::Loads;

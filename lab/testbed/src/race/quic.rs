@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_cc::{Env, Nanos, Time};
-use paceline_experiment::{Distribution, Flow, Layer, Workload};
+use paceline_cc::{Distribution, Env, Nanos, Time};
+use paceline_experiment::{Flow, Layer, Workload};
 use paceline_quic::{Factory, Identity, Sending, Sent};
 use paceline_transport::SenderStats;
 
 use super::{Crew, Ended, FLOW_PORT, RaceError, Work, listen_error, port};
 use crate::tcp::goal;
-use paceline_clock::{Clock, Sleeper};
+use paceline_linux::clock::{Clock, Sleeper};
 
 /// How much longer than its sender a receiver waits: for the sender's farewell.
 const FAREWELL: Duration = Duration::from_secs(1);

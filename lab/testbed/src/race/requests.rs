@@ -10,13 +10,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use paceline_cc::{Nanos, Time};
-use paceline_clock::{Sleeper, thread_cpu};
+use paceline_cc::{Codepoint, Distribution, Nanos, Time};
 use paceline_experiment::icn::{Requester, Router};
-use paceline_experiment::{Application, Distribution, Sample, Turn, Workload};
+use paceline_experiment::{Application, Sample, Turn, Workload};
 use paceline_icn::UNIT;
 use paceline_icn::wire::{Answer, DATA_HEAD, Data, Request};
-use paceline_path::Codepoint;
+use paceline_linux::clock::Sleeper;
+use paceline_linux::thread::cpu_time;
 use paceline_transport::Steering;
 use paceline_udp::Offload;
 use paceline_udp::socket::Socket;
@@ -44,8 +44,8 @@ pub(super) fn pull(flow: &Datagrams, requester: Requester, (near, far): (UdpSock
             .name("icn router".to_owned())
             .spawn_scoped(scope, || answer(flow, near, router, || over.load(Ordering::Relaxed)));
         Sleeper::new(flow.clock).sleep_until(span.at);
-        let cpu = thread_cpu();
-        let asked = asking.run(flow, span).map(|()| thread_cpu() - cpu);
+        let cpu = cpu_time();
+        let asked = asking.run(flow, span).map(|()| cpu_time() - cpu);
         let end = flow.clock.now();
         over.store(true, Ordering::Relaxed);
         let answered = answering.map(|thread| {
@@ -73,7 +73,7 @@ pub(super) fn pull(flow: &Datagrams, requester: Requester, (near, far): (UdpSock
 /// Answers every request at once until it is `over`; says what it cost, and how many packets the host refused to send.
 fn answer(flow: &Datagrams, socket: UdpSocket, router: Router, over: impl Fn() -> bool) -> io::Result<(Nanos, u64)> {
     crate::prefer();
-    let cpu = thread_cpu();
+    let cpu = cpu_time();
     let mut socket = Socket::new(socket, Offload { send: true, receive: false })?;
     let (mut requests, mut burst, mut unsent) = (Vec::new(), Vec::new(), 0);
     while flow.clock.now() < flow.until && !over() && !flow.abort.load(Ordering::Relaxed) {
@@ -97,7 +97,7 @@ fn answer(flow: &Datagrams, socket: UdpSocket, router: Router, over: impl Fn() -
             }
         }
     }
-    Ok((thread_cpu() - cpu, unsent))
+    Ok((cpu_time() - cpu, unsent))
 }
 
 /// That no program listens yet, or any more, is not a failure of a socket that does not connect.

@@ -14,9 +14,6 @@ use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use paceline_clock::Clock;
-use paceline_emulator::interface::Interfaces;
-use paceline_emulator::namespace::NamespaceError;
 use paceline_emulator::world::{Nodes, Site, interface};
 use paceline_experiment::{Faults, Flow, Graph, Impostor, Seed, TelemetryOutcome, Via};
 use paceline_int::bus::{
@@ -24,6 +21,9 @@ use paceline_int::bus::{
 };
 use paceline_int::{Agent, Sink, SinkOptions, Source, SourceOptions};
 use paceline_kernel::Informant;
+use paceline_linux::clock::Clock;
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::NamespaceError;
 use paceline_telemetry::{FlowReport, NodeReport, Tuple};
 use rand::RngExt;
 use rand_pcg::Pcg64;

@@ -8,8 +8,9 @@ use paceline_alcc::options::{Lower, Mode, Options};
 use paceline_alcc::{Engine, Hooks};
 use paceline_cc::{Ability, Nanos, Spec};
 use paceline_experiment::{DrivenBy, Flow, Handover, Way};
+use paceline_linux::tcp::controllers;
 
-use super::{Kernel, KernelError, available, ebpf, given};
+use super::{Kernel, KernelError, ebpf, given};
 
 /// Bytes of a socket's queue: enough for the rates of races, and little to wait through for an application that stops.
 /// 256 kB: 1 Gbit/s needs a write each 2 ms (our choice).
@@ -29,7 +30,7 @@ pub(crate) fn above(
     /// As `paceline_kernel::OPEN_WINDOW` loads it.
     const OPEN: &str = "paceline_open";
     let spec = &flow.controller;
-    let (name, there) = (lower.entry().name, available());
+    let (name, there) = (lower.entry().name, controllers());
     let open = name == "fixed";
     let name = if open { OPEN } else { name };
     let there_already = there.iter().any(|known| known == name);
@@ -121,7 +122,7 @@ mod tests {
         refused("verus", "copa@alcc/verus: this kernel's TCP has no verus");
         refused(
             "fixed:window=3",
-            if ebpf::BUILT || available().iter().any(|name| name == "paceline_open") {
+            if ebpf::BUILT || controllers().iter().any(|name| name == "paceline_open") {
                 "window=3"
             } else {
                 "kernel load"

@@ -8,9 +8,9 @@ use paceline_cc::{Ecn, Env, Spec};
 use paceline_experiment::{DrivenBy, Flow, Layer};
 use paceline_kernel::agent::Options as AgentOptions;
 use paceline_kernel::{
-    AGENT, Agent, AgentError, Informant, LoadError, Loaded, MODULES, Module, NewFlow, OPEN_WINDOW, Records,
-    module as named,
+    AGENT, Agent, AgentError, Informant, LoadError, Loaded, MODULES, Module, NewFlow, OPEN_WINDOW, module as named,
 };
+use paceline_linux::clock::monotonic;
 
 use super::{Kernel, KernelError};
 use crate::observers::Observers;
@@ -84,7 +84,7 @@ impl Loads {
         let choose = move |flow: &NewFlow| driven.get(&flow.remote.port()).map(|(_, spec)| spec.clone());
         let observe = move |flow: &NewFlow, env: &Env| {
             let (index, spec) = of.get(&flow.remote.port())?;
-            observers.of(*index, Layer::Packets, spec, env, Records::clock())
+            observers.of(*index, Layer::Packets, spec, env, monotonic())
         };
         let agent = wanted.then(|| Agent::start_observed(AgentOptions::default(), choose, observe)).transpose();
         let agent = agent.map_err(|error: AgentError| KernelError::Load { flow: first, problem: error.to_string() })?;

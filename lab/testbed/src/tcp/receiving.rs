@@ -14,8 +14,8 @@ use paceline_cc::{Env, Nanos, Time};
 use paceline_experiment::Flow;
 
 use super::Ledger;
-use paceline_clock::Clock;
-use paceline_clock::thread_cpu;
+use paceline_linux::clock::Clock;
+use paceline_linux::thread::cpu_time;
 
 /// What one read takes at most.
 const CHUNK: usize = 256 * 1024;
@@ -124,7 +124,7 @@ impl Receiving {
                 Err(error) => return Err(failed(error.into())),
             }
         }
-        outcome.cpu = thread_cpu();
+        outcome.cpu = cpu_time();
         Ok(outcome)
     }
 

@@ -10,17 +10,17 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use paceline_alcc::{Engine, Mode, Options, Socket as Above};
-use paceline_cc::{Env, Nanos, Time};
-use paceline_experiment::{
-    Application, Arrivals, Distribution, Flow, Handover, Layer, Sample, Seed, Turn, Via, Workload,
-};
+use paceline_cc::{Distribution, Env, Nanos, Time};
+use paceline_experiment::{Application, Arrivals, Flow, Handover, Layer, Sample, Seed, Turn, Via, Workload};
+use paceline_linux::clock::Clock;
+use paceline_linux::connections::Diagnosis;
+use paceline_linux::tcp::TcpInfo;
+use paceline_linux::thread::cpu_time;
 use paceline_transport::SenderStats;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Diagnosis, Engines, Entry, Info, Kernel, Ledger, PROBE, TIMESTAMPS, goal};
+use super::{Engines, Entry, Kernel, Ledger, PROBE, TIMESTAMPS, goal};
 use crate::observers::Observers;
-use paceline_clock::Clock;
-use paceline_clock::thread_cpu;
 
 /// What one write hands to the kernel at most.
 const CHUNK: usize = 64 * 1024;
@@ -75,7 +75,9 @@ struct Connection {
     open: bool,
     /// The kernel takes no more now.
     blocked: bool,
-    last: Info,
+    last: TcpInfo,
+    /// Its counters by then, with those of the controller above.
+    stats: SenderStats,
 }
 
 /// Where a thread of a flow stands.
@@ -143,7 +145,7 @@ impl Sending {
         }
         self.probe(&mut state, &mut diagnosis).map_err(failed)?;
         for connection in &state.connections {
-            state.outcome.stats += &connection.last.stats;
+            state.outcome.stats += &connection.stats;
             // It ends here: nothing that is in flight is waited for.
             match &connection.above {
                 Some(above) => above.close(Duration::ZERO),
@@ -154,7 +156,7 @@ impl Sending {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
         // An engine of several flows counts for the one that started it.
         let engine = state.engine.as_ref().filter(|_| counts == Some(true));
-        state.outcome.cpu = thread_cpu() + engine.map_or(Nanos::ZERO, |engine| engine.cpu());
+        state.outcome.cpu = cpu_time() + engine.map_or(Nanos::ZERO, |engine| engine.cpu());
         Ok(state.outcome)
     }
 
@@ -195,7 +197,6 @@ impl Sending {
             state.turn_at = began;
         }
         let allowed = if state.application.is_some() { 0 } else { bytes.unwrap_or(u64::MAX) };
-        let last = Info { port, ..Info::default() };
         let ends = bytes.is_some();
         state.connections.push(Connection {
             stream,
@@ -206,7 +207,8 @@ impl Sending {
             ends,
             open: false,
             blocked: true,
-            last,
+            last: TcpInfo::default(),
+            stats: SenderStats::default(),
         });
         Ok(())
     }
@@ -230,20 +232,22 @@ impl Sending {
 
     /// Asks the kernel about all connections; those that have delivered everything are closed.
     fn probe(&self, state: &mut State, diagnosis: &mut Diagnosis) -> io::Result<()> {
-        for info in diagnosis.of(self.to.port())? {
-            let Some(connection) = state.connections.iter_mut().find(|connection| connection.port == info.port) else {
+        for one in diagnosis.to(self.to.port())? {
+            let (info, port) = (one.info, one.local.port());
+            let Some(connection) = state.connections.iter_mut().find(|connection| connection.port == port) else {
                 continue;
             };
             let news = info.delivered != connection.last.delivered;
             connection.last = info;
+            connection.stats = counters(&info);
             let rtt = match &connection.above {
                 Some(above) => {
                     let stats = above.stats();
-                    connection.last.stats.chunks = stats.chunks;
-                    connection.last.stats.limited_below = stats.limited_below;
+                    connection.stats.chunks = stats.chunks;
+                    connection.stats.limited_below = stats.limited_below;
                     stats.rtt
                 }
-                None => Some(info.srtt).filter(|srtt| *srtt > Nanos::ZERO),
+                None => Some(info.rtt).filter(|rtt| *rtt > Nanos::ZERO),
             };
             if let Some(rtt) = rtt.filter(|_| news) {
                 state.outcome.rtt.record(rtt);
@@ -255,7 +259,7 @@ impl Sending {
             let delivered = ledger.get(&connection.port).is_some_and(|entry| entry.delivered);
             if delivered {
                 ledger.remove(&connection.port);
-                outcome.stats += &connection.last.stats;
+                outcome.stats += &connection.stats;
                 if let Some(above) = &connection.above {
                     above.close(Duration::ZERO);
                 }
@@ -271,10 +275,10 @@ impl Sending {
 impl Connection {
     /// A point of the series: of the controller that decides.
     fn sample(&self) -> Sample {
-        let Some(above) = &self.above else { return self.last.sample() };
+        let Some(above) = &self.above else { return sample(&self.last) };
         let stats = above.stats();
         let packets = |bytes: u64| bytes as f64 / f64::from(self.last.mss.max(1));
-        let variables = vec![("tcp_window", f64::from(self.last.window)), ("queued", packets(stats.queued))];
+        let variables = vec![("tcp_window", f64::from(self.last.cwnd)), ("queued", packets(stats.queued))];
         Sample { window: stats.window, in_flight: stats.in_flight, srtt: stats.srtt, variables }
     }
 
@@ -299,6 +303,30 @@ impl Connection {
         let queued = self.above.as_ref().filter(|above| above.mode() != Mode::Inline);
         queued.and_then(|above| above.full()).unwrap_or(self.stream.as_fd())
     }
+}
+
+/// What the kernel has counted for a connection.
+fn counters(info: &TcpInfo) -> SenderStats {
+    SenderStats {
+        packets_sent: u64::from(info.segments_sent),
+        bytes_sent: info.bytes_sent,
+        retransmits: u64::from(info.retransmits),
+        timeouts: u64::from(info.timeouts),
+        bytes_delivered: info.acked,
+        ce_packets: u64::from(info.ce),
+        ..SenderStats::default()
+    }
+}
+
+/// A point of the series: of the kernel's controller.
+fn sample(info: &TcpInfo) -> Sample {
+    let mut variables = vec![("cwnd_packets", f64::from(info.cwnd))];
+    variables.extend(info.threshold().map(|packets| ("ssthresh_packets", f64::from(packets))));
+    variables.extend(info.pacing().map(|rate| ("pacing_mbps", rate.as_mbps())));
+    variables.push(("delivery_mbps", info.rate.as_mbps()));
+    let in_flight = u64::from(info.in_flight()) * u64::from(info.mss);
+    let srtt = (info.rtt > Nanos::ZERO).then_some(info.rtt);
+    Sample { window: info.window(), in_flight, srtt, variables }
 }
 
 /// The application's turn.

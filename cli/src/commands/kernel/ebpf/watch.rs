@@ -4,8 +4,10 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use paceline_cc::Rate;
 use paceline_kernel::MODULES;
-use paceline_testbed::tcp::{Connection, Diagnosis};
+use paceline_linux::connections::{Connection, Diagnosis};
+use paceline_linux::tcp::TcpInfo;
 use serde_json::{Value, json};
 
 use super::super::WatchArgs;
@@ -44,7 +46,7 @@ pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
 
 /// A line of sums, then the fastest connections first.
 fn draw(mut connections: Vec<Connection>, space: Space) -> String {
-    connections.sort_by_key(|one| (Reverse(one.info.delivery), one.local, one.remote));
+    connections.sort_by_key(|one| (Reverse(one.info.rate), one.local, one.remote));
     let heading = match connections.len() {
         0 => "no connection of this network namespace uses a module of paceline's (--all shows others)".to_owned(),
         count => format!("{} (window and flight in packets, pacing in Mbit/s)", counted(count, "connection")),
@@ -59,33 +61,28 @@ fn cells(one: &Connection) -> Vec<String> {
         one.local.to_string(),
         one.remote.to_string(),
         one.controller.clone(),
-        amount(mbps(info.delivery)),
+        amount(info.rate.as_mbps()),
         rtt_ms(one).map_or_else(unknown, amount),
-        info.window.to_string(),
-        info.in_flight.to_string(),
-        pacing_mbps(one).map_or_else(unknown, amount),
-        info.stats.retransmits.to_string(),
+        info.cwnd.to_string(),
+        info.in_flight().to_string(),
+        pacing_mbps(info).map_or_else(unknown, amount),
+        info.retransmits.to_string(),
         state(one).to_owned(),
     ]
 }
 
 /// How it stands with losses, or that it ends.
-const fn state(one: &Connection) -> &'static str {
-    if one.open { one.recovery.name() } else { "closing" }
-}
-
-fn mbps(bytes_per_second: u64) -> f64 {
-    bytes_per_second as f64 * 8e-6
+fn state(one: &Connection) -> &'static str {
+    if one.info.is_connected() { one.info.recovery.name() } else { "closing" }
 }
 
 fn rtt_ms(one: &Connection) -> Option<f64> {
-    let nanos = one.info.srtt.as_nanos();
+    let nanos = one.info.rtt.as_nanos();
     (nanos > 0).then_some(nanos as f64 / 1e6)
 }
 
-/// `None` where nothing paces.
-fn pacing_mbps(one: &Connection) -> Option<f64> {
-    (one.info.pacing < u64::MAX).then(|| mbps(one.info.pacing))
+fn pacing_mbps(info: &TcpInfo) -> Option<f64> {
+    info.pacing().map(Rate::as_mbps)
 }
 
 fn as_json(connections: &[Connection]) -> String {
@@ -94,23 +91,21 @@ fn as_json(connections: &[Connection]) -> String {
 
 fn object(one: &Connection) -> Value {
     let info = &one.info;
-    // TCP_INFINITE_SSTHRESH: not known yet.
-    let threshold = (info.threshold < 0x7fff_ffff).then_some(info.threshold);
     json!({
         "local": one.local,
         "peer": one.remote,
         "controller": one.controller,
         "state": state(one),
-        "window_packets": info.window,
-        "threshold_packets": threshold,
+        "window_packets": info.cwnd,
+        "threshold_packets": info.threshold(),
         "packet_bytes": info.mss,
-        "in_flight_packets": info.in_flight,
-        "pacing_mbps": pacing_mbps(one),
-        "delivery_mbps": mbps(info.delivery),
+        "in_flight_packets": info.in_flight(),
+        "pacing_mbps": pacing_mbps(info),
+        "delivery_mbps": info.rate.as_mbps(),
         "rtt_ms": rtt_ms(one),
-        "delivered_bytes": info.stats.bytes_delivered,
-        "retransmits": info.stats.retransmits,
-        "timeouts": info.stats.timeouts,
-        "ce_packets": info.stats.ce_packets,
+        "delivered_bytes": info.acked,
+        "retransmits": info.retransmits,
+        "timeouts": info.timeouts,
+        "ce_packets": info.ce,
     })
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use paceline_cc::{Nanos, Time};
-use paceline_clock::Clock;
+use paceline_cc::{Codepoint, Nanos, Time};
 use paceline_icn::ranges::MAX_UNITS;
 use paceline_icn::{Fetch, Name, Output, Source, SourceId, Standing};
-use paceline_path::Codepoint;
+use paceline_linux::clock::Clock;
 use paceline_udp::socket::Socket;
 
 /// Units that a fetch is ahead of the last one that was asked for, at most (our choice: what a receiver asks for next is there).

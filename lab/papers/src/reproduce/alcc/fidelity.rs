@@ -385,7 +385,7 @@ pub(super) fn is_there(bench: &Bench<'_>, lower: &str) -> bool {
 
 #[cfg(target_os = "linux")]
 fn kernel_has(name: &str) -> bool {
-    paceline_testbed::tcp::available().iter().any(|known| known == name)
+    paceline_linux::tcp::controllers().iter().any(|known| known == name)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -10,10 +10,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use paceline_cc::{Controller, Env, Nanos, Rate, Spec, Time};
+use paceline_cc::{Codepoint, Controller, Env, Nanos, Rate, Spec, Time};
 use paceline_icn::wire::{DATA_HEAD, Data};
 use paceline_icn::{Burst, Fetch, Name, Output, Router, RouterConfig, Secrets, SourceId, UNIT};
-use paceline_path::{Codepoint, Direction, Media, Packet, Path, Role, Seat};
+use paceline_path::{Direction, Media, Packet, Path, Role, Seat};
 
 use edge::View;
 pub(super) use edge::{Edge, Uplink};

@@ -1,6 +1,7 @@
 //! What is kept of a run, and how claims and tables are made of it.
 
-use paceline_experiment::{Distribution, Series};
+use paceline_cc::Distribution;
+use paceline_experiment::Series;
 use paceline_lab::stats::Median;
 use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;

@@ -4,7 +4,7 @@
 //! Source: namespaces(7), network_namespaces(7), user_namespaces(7).
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub enum NamespaceError {
 
 impl NamespaceError {
     /// The kind of what the system said.
-    pub(crate) fn kind(&self) -> io::ErrorKind {
+    pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Refused { .. } => io::ErrorKind::PermissionDenied,
             Self::System { source, .. } => source.kind(),
@@ -232,9 +232,7 @@ pub fn acquire() -> Result<Privilege, NamespaceError> {
 }
 
 /// Whether a test must be skipped because this process may not change its namespace; says so.
-#[cfg(test)]
-pub(crate) fn needs_root(test: &str) -> bool {
-    use std::io::Write;
+pub fn needs_root(test: &str) -> bool {
     let missing = privilege() != Privilege::Root;
     if missing {
         // Not by a macro, whose output is not shown for tests that pass.

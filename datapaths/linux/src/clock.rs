@@ -2,9 +2,6 @@
 //!
 //! Source: sleep, then spin for the last moments, as timing-critical senders do. Ours: how long to spin is derived from how
 //! late sleeping came, and spinning has a budget, since a spin without one takes a whole core above 100 Mbit/s.
-//!
-//! On systems other than Linux this crate is empty.
-#![cfg(target_os = "linux")]
 
 use std::io;
 use std::time::Duration;
@@ -12,10 +9,11 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
 use nix::poll::{PollFd, ppoll};
-use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use paceline_cc::{Nanos, Time};
+
+use crate::thread::set_timer_slack;
 
 /// The monotonic clock of a run: [`Time::ZERO`] when it was made. Copies agree, on every thread.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +24,14 @@ pub struct Clock {
     unix: u64,
 }
 
-fn read(clock: ClockId) -> u64 {
-    // Fails for clocks that do not exist alone; these two always do.
+/// CLOCK_MONOTONIC, by which the kernel has its own times: zero when the machine started.
+pub fn monotonic() -> Time {
+    Time::from_nanos(read(ClockId::CLOCK_MONOTONIC))
+}
+
+/// Nanoseconds of one of the clocks that every Linux has.
+pub(crate) fn read(clock: ClockId) -> u64 {
+    // Fails only for clocks that do not exist.
     clock_gettime(clock).map_or(0, nanos_of)
 }
 
@@ -147,8 +151,7 @@ pub struct Sleeper {
 impl Sleeper {
     /// A sleeper for the calling thread, whose timer slack it sets.
     pub fn new(clock: Clock) -> Self {
-        // Refused by no kernel; without it sleeps are 50 µs later.
-        let _ = prctl::set_timerslack(1);
+        set_timer_slack(1);
         Self { clock, lead: LEAD_MAX, budget: SPIN_SAVED, filled: clock.now() }
     }
 
@@ -288,11 +291,6 @@ impl Lateness {
     pub fn trusted(&self) -> bool {
         self.late * 100 <= self.count()
     }
-}
-
-/// CPU time of the calling thread so far, user and system.
-pub fn thread_cpu() -> Nanos {
-    Nanos::from_nanos(read(ClockId::CLOCK_THREAD_CPUTIME_ID))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! What 1 % of random loss costs a controller above the open window (ALCC, section 7, names loss as its limit).
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", feature = "ebpf"))]
 
 use std::io::Write;
 

@@ -1,0 +1,16 @@
+//! What every datapath asks of Linux, asked in one place: the clock, the scheduling of a thread, TCP connections, netlink.
+//!
+//! The lowest crate of the datapaths. On systems other than Linux it is empty.
+#![cfg(target_os = "linux")]
+
+pub mod clock;
+pub mod connections;
+#[cfg(feature = "namespaces")]
+pub mod interface;
+pub mod listening;
+#[cfg(feature = "namespaces")]
+pub mod namespace;
+pub mod netlink;
+pub mod release;
+pub mod tcp;
+pub mod thread;

@@ -1,0 +1,100 @@
+//! How the kernel schedules the calling thread, and the CPU time that it and its process have had.
+
+use std::fmt;
+
+use nix::sys::prctl;
+use nix::time::ClockId;
+use paceline_cc::Nanos;
+use thread_priority::{
+    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
+
+use crate::clock::read;
+
+/// Nice value of a thread that others wait for (our choice).
+pub const FIRST: i32 = -15;
+
+/// How the kernel schedules a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// `SCHED_FIFO` at the lowest real-time priority.
+    RealTime,
+    /// Nice -15.
+    Nice,
+    /// As any other thread: neither was permitted.
+    Ordinary,
+}
+
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RealTime => "real-time priority",
+            Self::Nice => "nice -15",
+            Self::Ordinary => "ordinary priority",
+        })
+    }
+}
+
+/// Asks for the best scheduling that the calling thread may have. A real-time thread has to leave the processor to others of its own
+/// accord.
+pub fn go_first() -> Scheduling {
+    // The nice value counts whenever the thread is not a real-time one.
+    let nice = set_nice(FIRST);
+    if set_real_time(true) {
+        return Scheduling::RealTime;
+    }
+    if nice { Scheduling::Nice } else { Scheduling::Ordinary }
+}
+
+/// Sets the calling thread's nice value, -20 (first) to 19, and answers whether that was permitted.
+pub fn set_nice(value: i32) -> bool {
+    // Process 0 is the calling thread alone, on Linux.
+    rustix::process::setpriority_process(None, value).is_ok()
+}
+
+/// Gives the calling thread the lowest real-time priority, or takes it away, and answers whether that was permitted.
+pub fn set_real_time(wanted: bool) -> bool {
+    let policy = if wanted {
+        ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo)
+    } else {
+        ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other)
+    };
+    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
+}
+
+/// Lets the kernel end the calling thread's sleeps at most so many nanoseconds late to join them with others; 50 µs by default.
+pub fn set_timer_slack(nanos: u32) {
+    // No kernel refuses it.
+    let _ = prctl::set_timerslack(nanos.into());
+}
+
+/// CPU time of the calling thread so far, user and system.
+pub fn cpu_time() -> Nanos {
+    Nanos::from_nanos(read(ClockId::CLOCK_THREAD_CPUTIME_ID))
+}
+
+/// CPU time of the process so far, user and system.
+pub fn process_cpu_time() -> Nanos {
+    Nanos::from_nanos(read(ClockId::CLOCK_PROCESS_CPUTIME_ID))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Works until the calling thread has had so much CPU time; answers how much it was.
+    fn work(nanos: Nanos) -> Nanos {
+        while cpu_time() < nanos {
+            std::hint::spin_loop();
+        }
+        cpu_time()
+    }
+
+    #[test]
+    fn a_process_has_the_time_of_all_its_threads() {
+        let first = work(Nanos::from_millis(1));
+        let second = std::thread::spawn(|| work(Nanos::from_millis(1))).join().unwrap();
+        assert!(process_cpu_time() >= first + second);
+    }
+}
