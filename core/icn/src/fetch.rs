@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::flow::{Flow, FlowConfig};
+use crate::hash::derived;
 use crate::manifest::Manifest;
 use crate::name::{Kind, Name};
 use crate::signed::{BadRecord, Record};
@@ -214,7 +215,7 @@ impl Fetch {
     /// Another source. `controller` was made for packets of [`crate::UNIT`] bytes.
     pub fn add_source(&mut self, _now: Time, controller: Box<dyn Controller>) -> SourceId {
         let id = SourceId(self.sources.len() as u32);
-        let nonce = source::mix(self.seed.wrapping_add(u64::from(id.0)));
+        let nonce = derived(self.seed, u64::from(id.0));
         self.sources.push(Source::new(Flow::new(&self.config.flow, controller), nonce));
         if !matches!(self.failure, Some(Failed::Range { .. })) {
             self.failure = None;

@@ -2,6 +2,7 @@
 //! pass as bytes of another: an index unit as data, or the reverse (RFC 9162, section 2.1.1, for the same reason).
 
 use ring::digest::{Context, SHA256};
+use ring::hmac;
 
 /// What is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,25 @@ pub fn hash_of_unit(tag: Tag, bytes: &[u8]) -> [u8; 32] {
     hash
 }
 
+/// The number of a `purpose` from a seed that was drawn at random: who knows some of them knows neither the seed nor the others
+/// (HMAC-SHA-256, of which these are the first 64 bits).
+pub(crate) fn derived(seed: u64, purpose: u64) -> u64 {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &seed.to_be_bytes());
+    let tag = hmac::sign(&key, &purpose.to_be_bytes());
+    tag.as_ref().first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_derived_number_is_the_head_of_an_hmac() {
+        // printf '\0\0\0\0\0\0\0\1' | openssl dgst -sha256 -mac hmac -macopt hexkey:0000000000000007
+        assert_eq!(derived(7, 1), 0xb144_417d_cb34_93ad);
+        assert_ne!(derived(7, 1), derived(7, 2));
+        assert_ne!(derived(7, 1), derived(8, 1));
+    }
 
     #[test]
     fn it_is_sha_256_of_tag_and_bytes() {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Time};
 
+use crate::hash::derived;
 use crate::limiter::Source;
 use crate::name::Name;
 use crate::pace::Limits;
@@ -68,12 +69,12 @@ struct Asked<'a> {
 }
 
 impl Router {
-    /// A router. `key` is drawn at random: whom tables put where must not be foreseen.
+    /// A router. `key` is drawn at random: whom tables put where must not be foreseen. Each table has a key of its own from it.
     pub fn new(config: RouterConfig, secrets: Secrets, key: u64) -> Self {
-        Self::sharing(config, secrets, key, Arc::new(Limits::new(&config, key)))
+        Self::sharing(config, secrets, derived(key, 0), Arc::new(Limits::new(&config, derived(key, 1))))
     }
 
-    /// One of several that have one rate and one table of sources, such as one for each thread. Their times must be of one clock. Rates
+    /// One of several, each with a random `key` of its own, that have one rate and one table of sources, such as one for each thread. Their times must be of one clock. Rates
     /// are those of `limits`, whatever `config` says.
     pub fn sharing(config: RouterConfig, secrets: Secrets, key: u64, limits: Arc<Limits>) -> Self {
         Self {

@@ -63,7 +63,7 @@ impl Options {
 
 /// What a controller is made for: units, and a seed that differs between fetches.
 pub fn env() -> Env {
-    Env { mss: UNIT as u32, seed: crate::resolver::random().unwrap_or(1), ..Env::default() }
+    Env { mss: UNIT as u32, seed: paceline_udp::random().map_or(1, u64::from_be_bytes), ..Env::default() }
 }
 
 /// How far a fetch is.

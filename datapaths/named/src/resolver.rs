@@ -255,9 +255,6 @@ pub(crate) fn since_1970() -> Duration {
 }
 
 /// A number that cannot be guessed.
-pub(crate) fn random() -> Result<u64, ResolveError> {
-    let mut bytes = [0; 8];
-    let filled = ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes);
-    filled.map_err(|_| system("random bytes")(io::Error::other("the system gives none")))?;
-    Ok(u64::from_be_bytes(bytes))
+fn random() -> Result<u64, ResolveError> {
+    paceline_udp::random().map(u64::from_be_bytes).map_err(system("random bytes"))
 }

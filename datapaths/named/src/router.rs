@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use paceline_cc::{Rate, Spec};
 use paceline_icn::{Limits, Router, RouterConfig, RouterStats};
 use paceline_linux::clock::Clock;
-use ring::rand::{SecureRandom, SystemRandom};
+use paceline_udp::random;
 
 use crate::Cache;
 use crate::store::{Store, StoreError};
@@ -144,14 +144,8 @@ impl Server {
             Some(_) => (Store::create(&config.store)?, 1),
             None => (Store::open(&config.store)?, config.threads.max(1)),
         };
-        let random = SystemRandom::new();
-        let draw = |bytes: &mut [u8]| {
-            let refused = |_| ServerError::of("random numbers", io::Error::other("the system gives none"));
-            random.fill(bytes).map_err(refused)
-        };
-        let (mut secret, mut key) = ([0; 32], [0; 8]);
-        draw(&mut secret)?;
-        draw(&mut key)?;
+        let draw = || random().map(u64::from_be_bytes).map_err(|source| ServerError::of("random numbers", source));
+        let secret: [u8; 32] = random().map_err(|source| ServerError::of("random numbers", source))?;
         let shared = Arc::new(Shared::default());
         shared.counts().resize(count, Counts::default());
         let metrics = config.metrics.map(metrics::bind).transpose()?;
@@ -163,20 +157,20 @@ impl Server {
             server.address = address;
             sockets.push(socket);
         }
-        let (key, clock) = (u64::from_be_bytes(key), Clock::new());
+        let clock = Clock::new();
         let of_all = RouterConfig { upstream: config.upstream.is_some(), ..RouterConfig::new(config.rate) };
-        let limits = Arc::new(Limits::new(&of_all, key));
+        let limits = Arc::new(Limits::new(&of_all, draw()?));
         for (index, socket) in sockets.into_iter().enumerate() {
             let upstream = config.upstream.as_ref().map(|upstream| {
                 let cache = Cache::open(&store, upstream.cache_bytes)?;
                 let keeper = Keeper::start(&server.shared).map_err(|source| ServerError::of("no thread", source))?;
-                Ok::<_, ServerError>(Upstream::new(upstream, cache, keeper, clock, key))
+                Ok::<_, ServerError>(Upstream::new(upstream, cache, keeper, clock, draw()?))
             });
             let (shelf, upstream) = (Shelf::new(store.clone()), upstream.transpose()?);
-            let router = (of_all.divided(count), Arc::clone(&limits));
+            let router = (of_all.divided(count), draw()?, Arc::clone(&limits));
             let shared = Arc::clone(&server.shared);
             server.spawn("paceline-route", move || {
-                let router = |secrets| Router::sharing(router.0, secrets, key, router.1);
+                let router = |secrets| Router::sharing(router.0, secrets, router.1, router.2);
                 Worker::new(clock, Socket::new(socket), shelf, upstream, router, &secret).run(index, &shared)
             })?;
         }

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use paceline_icn::wire::{PADDED, Reason};
+use paceline_icn::Name;
+use paceline_icn::name::Kind;
+use paceline_icn::wire::{PADDED, Reason, Request};
 use paceline_named::Store;
 use paceline_named::router::{Server, ServerConfig, ServerError, UpstreamConfig};
 
@@ -21,7 +23,7 @@ pub(crate) fn between(cache: &std::path::Path, upstream: SocketAddr) -> ServerCo
 }
 
 /// Asks for all units of an object until they are there; some may be refused or lost on the way.
-fn fetch(client: &mut Client, name: paceline_icn::Name, units: u64) -> Vec<u8> {
+fn fetch(client: &mut Client, name: Name, units: u64) -> Vec<u8> {
     for _ in 0..200 {
         let Some(first) = (0..units).find(|unit| !client.units.contains_key(unit)) else { break };
         let padded = if client.token.is_none() { PADDED } else { 0 };
@@ -181,4 +183,62 @@ fn a_router_without_upstream_says_so() {
     let mut config = between(cache.path(), "127.0.0.1:9".parse().expect("an address"));
     config.upstream.as_mut().expect("it was given").addresses.clear();
     assert!(matches!(Server::start(&config), Err(ServerError::NoUpstream)));
+}
+
+/// The inverse of SplitMix64 (Steele, Lea and Flood 2014), a bijection that numbers must not come from.
+fn unmixed(number: u64) -> u64 {
+    let unshift = |mut bits: u64, by: u32| {
+        let shifted = bits;
+        for _ in 0..64 / by {
+            bits = shifted ^ bits >> by;
+        }
+        bits
+    };
+    let bits = unshift(number, 31).wrapping_mul(0x3196_42b2_d24d_8ec3);
+    let bits = unshift(bits, 27).wrapping_mul(0x96de_1b17_3f11_9089);
+    unshift(bits, 30)
+}
+
+#[test]
+fn the_number_that_one_upstream_sees_tells_nothing_of_another() {
+    let origins = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").expect("a port"));
+    let cache = tempfile::tempdir().expect("a folder");
+    let mut config = between(cache.path(), origins[0].local_addr().expect("bound"));
+    let both = origins.iter().map(|origin| origin.local_addr().expect("bound"));
+    config.upstream.as_mut().expect("as above").addresses = both.collect();
+    let router = Server::start(&config).expect("a router");
+    let mut client = Client::of(router.address());
+    client.ask(other(), 0, 1, PADDED, 2);
+    let mut numbers = Vec::new();
+    for byte in 1..=3 {
+        let name = Name::new(Kind::Object, [byte; 32]);
+        client.ask(name, 0, 1, 0, 0);
+        for origin in &origins {
+            origin.set_read_timeout(Some(Duration::from_secs(5))).expect("not zero");
+            let mut buffer = [0; 2048];
+            let number = loop {
+                let length = origin.recv(&mut buffer).expect("a request");
+                let request = Request::decode(&buffer[..length]).expect("a router's");
+                if request.name == name {
+                    break request.nonce;
+                }
+            };
+            numbers.push(unmixed(number));
+        }
+    }
+    // SplitMix64 adds its constant for each number of a stream; the other one was a step from fetch to fetch.
+    let stepped = |seed: u64| seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+    let gamma = 0x9e37_79b9_7f4a_7c15_u64;
+    let seed = |unmixed: u64| unmixed.wrapping_sub(gamma).wrapping_mul(0xf1de_83e1_9937_733d);
+    assert_eq!(seed(gamma.wrapping_mul(8)), 7, "the inverse of the constant");
+    for (index, one) in numbers.iter().enumerate() {
+        for next in &numbers[index + 1..] {
+            let apart = seed(*next).wrapping_sub(seed(*one));
+            let apart_stepped = seed(*next).wrapping_sub(stepped(seed(*one)));
+            for apart in [apart, apart_stepped] {
+                assert!((4..u64::MAX - 4).contains(&apart), "{apart}: one number follows from the other");
+            }
+        }
+    }
+    drop(router);
 }

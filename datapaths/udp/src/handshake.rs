@@ -76,7 +76,11 @@ pub(super) fn permit(address: SocketAddr, key: Option<&Key>) -> Result<(), Hands
     if loopback || key.is_some() { Ok(()) } else { Err(HandshakeError::NeedsKey(address)) }
 }
 
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
+/// Bytes that cannot be guessed.
+///
+/// # Errors
+/// When the system has none to give.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random numbers"))?;
     Ok(bytes)

@@ -19,7 +19,7 @@ pub mod transfer;
 pub mod wire;
 
 pub use channel::{Channel, Strays};
-pub use handshake::{HandshakeError, connect};
+pub use handshake::{HandshakeError, connect, random};
 pub use listener::{Accepted, Agreed, Listener, Unanswered};
 pub use outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
 pub use run::{Discard, Look, ReceivingEnd, SendingEnd, Sink, Source, Timing, Watch, Zeros};

@@ -37,14 +37,6 @@ pub(super) struct Source {
     pub(super) timeouts: u64,
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): numbers of sources from one seed.
-pub(super) fn mix(seed: u64) -> u64 {
-    let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
-}
-
 impl Source {
     pub(super) fn new(flow: Flow, nonce: u64) -> Self {
         let mut source = Self {

@@ -90,7 +90,7 @@ pub(super) fn start(
     let system = |what: String| move |source: io::Error| FetchError::System { what, source };
     let clock = Clock::new();
     let now = clock.now();
-    let seed = crate::resolver::random().map_err(|_| system("random bytes".into())(io::Error::other("none")))?;
+    let seed = paceline_udp::random().map(u64::from_be_bytes).map_err(system("random bytes".into()))?;
     let flow = FlowConfig { receive_buffer: options.receive_buffer, ..FlowConfig::default() };
     let units = matches!(taker, Taker::File(_));
     let unix_s = crate::resolver::since_1970().as_secs();

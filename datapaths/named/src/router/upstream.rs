@@ -17,8 +17,8 @@ use paceline_icn::{
     Admission, Failed, Fetch, FetchConfig, Found, Missing, Name, Place, Router, Source, UNIT, Units, makes_room,
 };
 use paceline_linux::clock::Clock;
-use paceline_udp::Offload;
 use paceline_udp::socket::Socket;
+use paceline_udp::{Offload, random};
 
 use super::UpstreamConfig;
 use super::keeper::Keeper;
@@ -60,7 +60,6 @@ pub(super) struct Upstream {
     /// Of signed names the largest version that was seen: none goes back while the router runs.
     versions: Kept<u64>,
     jobs: Vec<Job>,
-    seed: u64,
     message: Vec<u8>,
     sweep_at: Time,
     /// What went wrong last that its operator should know.
@@ -68,18 +67,17 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
-    /// `seed`: drawn at random.
-    pub(super) fn new(config: &UpstreamConfig, cache: Cache, keeper: Keeper, clock: Clock, seed: u64) -> Self {
+    /// `key`: drawn at random, for the table of what was missed once.
+    pub(super) fn new(config: &UpstreamConfig, cache: Cache, keeper: Keeper, clock: Clock, key: u64) -> Self {
         Self {
             addresses: config.addresses.clone(),
             controller: config.controller.clone(),
             clock,
             cache,
             keeper,
-            admission: Admission::new(seed),
+            admission: Admission::new(key),
             versions: Kept::new(VERSIONS),
             jobs: Vec::new(),
-            seed,
             message: Vec::new(),
             sweep_at: Time::ZERO,
             trouble: None,
@@ -187,8 +185,8 @@ impl Upstream {
         let mut config =
             FetchConfig { bytes: false, units: true, hops, unix_s, known_version, ..FetchConfig::default() };
         config.flow.receive_buffer = BUFFER;
-        self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        let mut fetch = Fetch::new(config, name, data * UNIT as u64..u64::MAX, self.seed);
+        let draw = || random().map(u64::from_be_bytes);
+        let mut fetch = Fetch::new(config, name, data * UNIT as u64..u64::MAX, draw()?);
         if let Some(partial) = cached {
             fetch.have(partial.units());
         }
@@ -198,7 +196,7 @@ impl Upstream {
             let local: SocketAddr = if address.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
             let socket = UdpSocket::bind(local)?;
             socket.connect(address)?;
-            let env = Env { mss: UNIT as u32, seed: self.seed, ..Env::default() };
+            let env = Env { mss: UNIT as u32, seed: draw()?, ..Env::default() };
             let socket = Socket::new(socket, Offload { send: false, receive: true })?;
             sockets.push((fetch.add_source(now, self.controller.build(&env)), (*address, socket)));
         }
