@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use paceline_cc::foreign::printable;
 
 /// Of a longer word its beginning is shown. No path is longer (Linux `PATH_MAX`).
 const LONGEST_WORD: usize = 4096;
@@ -25,7 +26,7 @@ fn shortened(line: &str) -> String {
 
 /// A text without line ends and without anything else that a terminal obeys.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    printable(text, usize::MAX)
 }
 
 /// An error and its causes, each once: the text of many errors includes their cause.

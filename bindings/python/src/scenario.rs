@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
+use paceline_cc::foreign::printable;
 use paceline_cc::{Nanos, Time};
 use paceline_lab::scenario::{Options, Plan, Source};
 use pyo3::exceptions::PyTypeError;
@@ -81,7 +82,7 @@ pub(crate) fn whole<T: TryFrom<u64> + Display>(what: &str, given: &Bound<'_, PyA
 /// As Python writes it, in one line.
 pub(crate) fn shown(given: &Bound<'_, PyAny>) -> String {
     let text = given.repr().map_or_else(|_| "it".to_owned(), |text| text.to_string());
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect()
+    printable(&text, 80)
 }
 
 /// A file, or a dictionary; `folder` is where a dictionary's traces are looked for.

@@ -184,11 +184,11 @@ const LONGEST: usize = 255;
 /// Refuses a name of this end's that no file at the other end can have.
 pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
     if name.len() > LONGEST {
-        let shown = paceline_cc::units::clipped(name);
+        let shown = paceline_cc::foreign::clipped(name);
         bail!("{shown}: this name has {} bytes, and that of a file at most {LONGEST}; give another", name.len());
     }
     if name.chars().any(char::is_control) {
-        bail!("{}: this name has control characters; give another", paceline_cc::units::clipped(name));
+        bail!("{}: this name has control characters; give another", paceline_cc::foreign::clipped(name));
     }
     Ok(())
 }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::ability::Ability;
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
+use crate::foreign::clipped;
 use crate::mdi::Model;
 use crate::mdi::models::{self, Named};
 use crate::names::nearest;
-use crate::units::clipped;
 use crate::window::StartUp;
 
 /// Makes one half of a controller from parameters that have been checked. A reference, so that a function and a closure

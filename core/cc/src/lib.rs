@@ -22,6 +22,7 @@ pub mod eq1;
 pub mod event_log;
 pub mod filter;
 pub mod fixed;
+pub mod foreign;
 mod histogram;
 pub mod hops;
 pub mod hystart;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{PoisonError, RwLock};
 
-use crate::units::clipped;
+use crate::foreign::clipped;
 
 /// Names made at run time that one process may have. 4096: some hundred controllers with ten variables each (our choice).
 pub const MOST_NAMES: usize = 4096;

@@ -11,8 +11,8 @@ use std::str::FromStr;
 use crate::ability::Ability;
 use crate::controller::{Controller, Env, ReceiverHalf};
 use crate::entry::{Entry, Params, SpecError, StartUpEntry};
+use crate::foreign::clipped;
 use crate::names::nearest;
-use crate::units::clipped;
 
 pub use definition::{Definition, MOST_REGISTERED, RegisterError, Shared, register};
 

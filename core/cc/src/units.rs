@@ -10,7 +10,7 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 mod text;
 
-pub use text::{UnitError, clipped, rate_text, span_text};
+pub use text::{UnitError, rate_text, span_text};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use paceline_cc::foreign::clipped;
 use paceline_cc::{Cause, Nanos, Time};
 use paceline_telemetry::sink::INTERVAL;
 use paceline_telemetry::{Edge, Header, Profile};
@@ -122,7 +123,7 @@ impl FromStr for Trace {
     type Err = NoTrace;
 
     fn from_str(text: &str) -> Result<Self, NoTrace> {
-        let unknown = || NoTrace::Text(text.chars().filter(|c| !c.is_control()).take(40).collect());
+        let unknown = || NoTrace::Text(clipped(text));
         let letter = text.chars().next().ok_or_else(unknown)?;
         let (_, profile) = *LETTERS.iter().find(|(known, _)| *known == letter).ok_or_else(unknown)?;
         let number = text.strip_prefix(letter).filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));

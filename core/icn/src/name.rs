@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use data_encoding::{BASE32_NOPAD, DecodeKind};
+use paceline_cc::foreign::printable;
 
 /// Bytes of a name on the wire: its kind and a hash.
 pub const NAME_BYTES: usize = 33;
@@ -115,11 +116,11 @@ impl FromStr for Name {
     fn from_str(text: &str) -> Result<Self, NoName> {
         let length = text.chars().count();
         if length != 53 {
-            return Err(NoName::Length { text: text.chars().take(60).collect(), length });
+            return Err(NoName::Length { text: printable(text, 60), length });
         }
-        let wrong = |position| NoName::Character { text: text.to_owned(), position };
+        let wrong = |position| NoName::Character { text: printable(text, 60), position };
         let bytes = BASE32_NOPAD.decode(text.to_ascii_uppercase().as_bytes()).map_err(|error| match error.kind {
-            DecodeKind::Trailing => NoName::End { text: text.to_owned() },
+            DecodeKind::Trailing => NoName::End { text: printable(text, 60) },
             _ => wrong(error.position + 1),
         })?;
         let bytes = bytes.as_slice().try_into().map_err(|_| wrong(length))?;

@@ -6,9 +6,10 @@
 
 use std::io::{self, Read, Write};
 
+use paceline_cc::foreign::clipped;
 use paceline_cc::{Nanos, Rate, Time};
 
-use crate::import::{cells, number, shown, wrong};
+use crate::import::{cells, number, wrong};
 use crate::info::per_bin;
 use crate::trace::{OPPORTUNITY, Trace, TraceError};
 
@@ -91,10 +92,10 @@ fn read_steps(name: &str, input: impl Read) -> Result<(Vec<(Time, Rate)>, Time),
             return Ok(());
         }
         let [Ok(seconds), Ok(mbps)] = [0, 1].map(|place| number(cells, place)) else {
-            return wrong(format!("'{}' is not a time and a rate", shown(&cells.join(","))), form);
+            return wrong(format!("'{}' is not a time and a rate", clipped(&cells.join(","))), form);
         };
         if cells.len() > 2 {
-            return wrong(format!("'{}' is more than a time and a rate", shown(&cells.join(","))), form);
+            return wrong(format!("'{}' is more than a time and a rate", clipped(&cells.join(","))), form);
         }
         if !(0.0..=4e6).contains(&seconds) {
             return wrong(format!("{seconds} is not a time"), "give seconds from 0 to 4000000");

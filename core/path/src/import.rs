@@ -6,6 +6,7 @@
 
 use std::io::{self, BufRead, Read};
 
+use paceline_cc::foreign::clipped;
 use paceline_cc::{Rate, Time};
 
 use crate::convert::{MOST, TableError, from_steps};
@@ -101,15 +102,13 @@ pub(crate) fn number(cells: &[String], place: usize) -> Result<f64, Wrong> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         _ if text.contains(',') && text.bytes().all(|byte| byte.is_ascii_digit() || b".,-+ ".contains(&byte)) => wrong(
-            format!("'{}' has a comma", shown(text)),
+            format!("'{}' has a comma", clipped(text)),
             "write numbers with a point and nothing between thousands, such as 1250.5",
         ),
-        _ => wrong(format!("'{}' lacks a number", shown(&cells.join(","))), "give a time and an amount in every line"),
+        _ => {
+            wrong(format!("'{}' lacks a number", clipped(&cells.join(","))), "give a time and an amount in every line")
+        }
     }
-}
-
-pub(crate) fn shown(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
 /// Makes a trace of a link's log: of its opportunities; where it has none, of what left, which is no more than what the
@@ -129,14 +128,14 @@ pub fn from_log(name: &str, input: impl BufRead) -> Result<Trace, TableError> {
         let mut fields = text.split_whitespace();
         let time = fields.next().and_then(|time| time.parse::<f64>().ok()).filter(|time| time.is_finite());
         let (Some(time), Some(event)) = (time, fields.next()) else {
-            return wrong(format!("'{}' is not an event", shown(text)), FORM);
+            return wrong(format!("'{}' is not an event", clipped(text)), FORM);
         };
         if !matches!(event, "+" | "-" | "#" | "d") {
-            return wrong(format!("'{}' is not a kind of event", shown(event)), FORM);
+            return wrong(format!("'{}' is not a kind of event", clipped(event)), FORM);
         }
         let bytes = fields.next().and_then(|bytes| bytes.parse::<f64>().ok());
         let Some(bytes) = bytes.filter(|bytes| (0.0..=1e9).contains(bytes)) else {
-            return wrong(format!("'{}' has no bytes", shown(text)), FORM);
+            return wrong(format!("'{}' has no bytes", clipped(text)), FORM);
         };
         let zero = *first.get_or_insert(time);
         if time < zero + last {
@@ -216,7 +215,7 @@ pub fn from_columns(name: &str, input: impl Read, columns: &Columns) -> Result<T
                         ([_], true) => "separate the cells by commas",
                         _ => "name columns of the first line with --time and --rate or --bytes",
                     };
-                    return wrong(format!("no column '{}' among {}", shown(wanted), shown(&all)), fix);
+                    return wrong(format!("no column '{}' among {}", clipped(wanted), clipped(&all)), fix);
                 }
             }
             places = place(&columns.time).zip(place(&columns.amount));

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io::{self, BufRead, Write};
 
+use paceline_cc::foreign::clipped;
 use paceline_cc::{Nanos, Rate, Time};
 
 /// Bytes that one delivery opportunity carries.
@@ -288,12 +289,11 @@ impl Parser<'_> {
         if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'\r') && text.contains('\r') {
             return Err(TraceError::CarriageReturns { name: name(), line });
         }
-        let clipped = || text.chars().filter(|c| !c.is_control()).take(40).collect();
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(TraceError::NotANumber { name: name(), line, text: clipped() });
+            return Err(TraceError::NotANumber { name: name(), line, text: clipped(text) });
         }
         let Ok(value) = text.parse() else {
-            return Err(TraceError::TooLarge { name: name(), line, text: clipped() });
+            return Err(TraceError::TooLarge { name: name(), line, text: clipped(text) });
         };
         match previous {
             Some(previous) if value < previous => Err(TraceError::Decreasing { name: name(), line, value, previous }),

@@ -20,7 +20,7 @@ mod survey;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use paceline_cc::units::clipped;
+use paceline_cc::foreign::clipped;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::SocketStats;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use paceline_cc::units::clipped;
+use paceline_cc::foreign::clipped;
 
 use crate::options::Variable;
 

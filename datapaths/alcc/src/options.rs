@@ -6,8 +6,8 @@ use std::io::Read;
 use std::time::Duration;
 
 use paceline_cc::datapath::{SHIM, SHIM_QUEUE};
+use paceline_cc::foreign::clipped;
 use paceline_cc::mdi::text::MAX_TEXT;
-use paceline_cc::units::clipped;
 use paceline_cc::{Bytes, Misfit, Nanos, Spec, SpecError, UnitError};
 pub use paceline_transport::{Acks, Mode};
 

@@ -1,5 +1,7 @@
 //! Files of others: what is wrong with one, in one line with its place and the fix.
 
+use paceline_cc::foreign::printable;
+
 /// Why a file gives no trajectory.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}{}: {problem}", place(*.line))]
@@ -18,7 +20,6 @@ fn place(line: u64) -> String {
 
 impl ReadError {
     pub(crate) fn new(file: &str, line: u64, problem: impl AsRef<str>) -> Self {
-        let problem = problem.as_ref().chars().map(|c| if c.is_control() { ' ' } else { c });
-        Self { file: file.to_owned(), line, problem: problem.take(300).collect() }
+        Self { file: file.to_owned(), line, problem: printable(problem.as_ref(), 300) }
     }
 }

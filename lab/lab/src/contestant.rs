@@ -7,6 +7,7 @@ use std::str::FromStr;
 mod icn;
 
 use paceline_cc::datapath::{ALCC, DATAPATHS, TCP};
+use paceline_cc::foreign::{clipped, printable};
 use paceline_cc::names::{either, nearest};
 use paceline_cc::{Bytes, Misfit, Spec, SpecError};
 use paceline_experiment::{Acks, DrivenBy, Handover, Mode, Via};
@@ -145,7 +146,7 @@ impl FromStr for Contestant {
 
     fn from_str(text: &str) -> Result<Self, ContestantError> {
         let text = text.trim();
-        let shown = || text.chars().filter(|c| !c.is_control()).take(60).collect::<String>();
+        let shown = || printable(text, 60);
         let Some((controller, via)) = text.split_once('@') else {
             // A wrong name is the first thing to fix.
             input::controller(text)?;
@@ -186,7 +187,7 @@ impl FromStr for Contestant {
                 Via::Icn(asking.map_err(|option| ContestantError::Asking { text: shown(), option })?)
             }
             other => {
-                let via = other.chars().filter(|c| !c.is_control()).take(40).collect();
+                let via = clipped(other);
                 let hint = if other.contains('@') {
                     "put a comma between contestants".to_owned()
                 } else {
@@ -210,14 +211,14 @@ fn driven_by(options: &str) -> Result<Option<DrivenBy>, String> {
     }
     let named = |by: &DrivenBy| options.strip_prefix("driven_by=") == Some(by.name());
     let found = DrivenBy::ALL.into_iter().find(named);
-    found.map(Some).ok_or_else(|| options.chars().filter(|c| !c.is_control()).take(40).collect())
+    found.map(Some).ok_or_else(|| clipped(options))
 }
 
 /// Reads `mode=inline,acks=info`; the error is the unknown option.
 fn handover(options: &str) -> Result<Handover, String> {
     let mut handover = Handover::default();
     for option in options.split(',').filter(|option| !option.is_empty()) {
-        let refused = || option.chars().filter(|c| !c.is_control()).take(40).collect::<String>();
+        let refused = || clipped(option);
         let (key, word) = option.split_once('=').ok_or_else(refused)?;
         match key {
             "mode" => handover.mode = MODES.iter().find(|(name, _)| *name == word).ok_or_else(refused)?.1,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use paceline_cc::foreign::printable;
 use paceline_cc::{Bytes, Nanos, Rate};
 use paceline_experiment::{Timing, Workload, config};
 use paceline_path::{Direction, PathError};
@@ -273,7 +274,7 @@ fn colon(field: &str) -> String {
 
 /// A text that terminals and pages will show: what could move a cursor in it becomes a space.
 fn one_line<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    String::deserialize(from).map(|text| places::printable(&text, usize::MAX - 1))
+    String::deserialize(from).map(|text| printable(&text, usize::MAX))
 }
 
 /// Defaults of our choice.

@@ -4,6 +4,7 @@
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
+use paceline_cc::foreign::printable;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Run, rounded};
@@ -176,7 +177,7 @@ pub struct RowError {
 }
 
 fn wrong(line: u64, problem: &dyn std::fmt::Display) -> RowError {
-    let problem = problem.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+    let problem = printable(&problem.to_string(), 200);
     RowError { line, problem }
 }
 

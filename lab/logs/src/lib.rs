@@ -15,6 +15,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use paceline_cc::Nanos;
+use paceline_cc::foreign::printable;
 use paceline_conform::capture::{is_capture, unread};
 use paceline_lab::input::{Bounded, Bounds, IN_UTF16, is_utf16};
 use paceline_report::logs::Log;
@@ -48,8 +49,7 @@ pub struct LogError {
 
 impl LogError {
     fn new(file: &str, line: u64, problem: impl AsRef<str>) -> Self {
-        let problem = problem.as_ref().chars().map(|c| if c.is_control() { ' ' } else { c });
-        Self { file: file.to_owned(), line, problem: problem.take(300).collect() }
+        Self { file: file.to_owned(), line, problem: printable(problem.as_ref(), 300) }
     }
 
     fn unreadable(file: &str, error: &io::Error) -> Self {

@@ -6,6 +6,7 @@
 
 use std::io::BufRead;
 
+use paceline_cc::foreign::{clipped, printable};
 use paceline_cc::{Distribution, Nanos};
 use paceline_report::logs::{CLASSES, Chart, Curve, Figure, GREY, Log};
 
@@ -62,14 +63,14 @@ pub(crate) fn read(file: &str, mut from: impl BufRead, step: Option<Nanos>) -> R
 
 impl Link {
     fn take(&mut self, line: &str) -> Result<(), String> {
-        let shown = || line.chars().take(40).collect::<String>();
+        let shown = || clipped(line);
         if let Some(about) = line.strip_prefix('#') {
             let about = about.trim();
             if let Some(base) = about.strip_prefix("base timestamp:") {
                 self.base = base.trim().parse().ok().filter(|base: &f64| base.is_finite()).unwrap_or(0.0);
             } else if about.starts_with("mahimahi") || about.starts_with("queue:") || about.starts_with("command line:")
             {
-                self.about.push(about.chars().take(200).collect());
+                self.about.push(printable(about, 200));
             }
             return Ok(());
         }

@@ -18,6 +18,7 @@ mod text;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use paceline_cc::foreign::printable;
 use paceline_cc::names::nearest;
 use serde::Serialize;
 
@@ -231,7 +232,7 @@ impl Paper {
     pub fn find(name: &str) -> Result<&'static Self, ReproduceError> {
         PAPERS.iter().find(|paper| paper.name == name).ok_or_else(|| {
             let known = PAPERS.iter().map(|paper| paper.name);
-            ReproduceError::Paper { name: printable(name), hint: nearest(name, known) }
+            ReproduceError::Paper { name: printable(name, 60), hint: nearest(name, known) }
         })
     }
 
@@ -251,7 +252,7 @@ impl Paper {
             Some(name) => {
                 let found = self.experiments.iter().find(|one| one.name == name);
                 vec![found.ok_or_else(|| ReproduceError::Figure {
-                    name: printable(name),
+                    name: printable(name, 60),
                     paper: self.name,
                     hint: nearest(name, self.experiments.iter().map(|one| one.name)),
                 })?]
@@ -290,10 +291,6 @@ impl Paper {
         }
         Ok(sections)
     }
-}
-
-fn printable(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use paceline_cc::Spec;
 use paceline_cc::datapath::TCP_AGENT;
+use paceline_cc::foreign::clipped;
 use paceline_cc::names::nearest;
 use paceline_cc::registry::{self, controllers};
 use paceline_int::agent::{Observe, Running};
@@ -140,12 +141,12 @@ fn unknown(name: &str) -> anyhow::Error {
     // Linux include/net/tcp.h, TCP_CA_NAME_MAX: 16 bytes with the zero at the end.
     let length = name.len();
     if length > 15 && !name.contains(':') {
-        let text: String = name.chars().take(40).collect();
+        let text = clipped(name);
         return anyhow!(
             "'{text}' has {length} characters, and TCP congestion controls have at most 15; see paceline kernel list"
         );
     }
     let controllers = controllers();
     let names = MODULES.iter().map(|module| module.name).chain(controllers.iter().map(|entry| entry.name));
-    anyhow!("unknown module or controller '{name}'; {}", nearest(name, names))
+    anyhow!("unknown module or controller '{}'; {}", clipped(name), nearest(name, names))
 }

@@ -208,7 +208,7 @@ impl Recorded {
             other => {
                 const ALL: &str = "sent, acked, lost, timeout, spurious, cause, mss, restart, app_limited, telemetry, \
                                    shared_rtt, feedback, tick";
-                let other = crate::units::clipped(other);
+                let other = crate::foreign::clipped(other);
                 return Err(FieldError::new("event", format!("there is no event '{other}'; write one of {ALL}")));
             }
         };

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use crate::controller::{Acked, Carrier, Cause, Ecn, Env, Hop, Lost, Pacing, Phase, RateSample, Recovery, Stamp};
+use crate::foreign::clipped;
 use crate::names::nearest;
-use crate::units::clipped;
 use crate::units::{Nanos, Rate, Time};
 
 /// What is wrong with a field, and the fix.

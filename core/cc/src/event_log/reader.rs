@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::event::Recorded;
 use super::field::{FieldError, Reading};
 use super::{Header, MAX_LINE};
+use crate::foreign::clipped;
 use crate::observe::Answers;
 use crate::units::Time;
-use crate::units::clipped;
 
 /// Why an event log could not be read.
 #[derive(Debug, thiserror::Error)]

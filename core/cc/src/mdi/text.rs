@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 
 use super::grid::{Axis, Grid, GridError};
 use super::model::{Delays, Model, Settings};
-use crate::units::{Nanos, clipped};
+use crate::foreign::{clipped, printable};
+use crate::units::Nanos;
 
 /// Bytes of the longest text that is read: a million cells of 32 characters (our choice).
 pub const MAX_TEXT: usize = 32 << 20;
@@ -118,7 +119,7 @@ impl Model {
             end = number;
             if let Some(comment) = line.strip_prefix('#') {
                 // As it is written again: a line without anything that a terminal obeys.
-                let comment = comment.replace(char::is_control, " ");
+                let comment = printable(comment, usize::MAX);
                 let comment = comment.trim();
                 if setting(&mut settings, comment).map_err(|problem| problem.at(number, 1))? {
                     continue;
@@ -175,7 +176,7 @@ impl Model {
         if !plain {
             for line in &self.provenance {
                 // A line end within would end the comment.
-                let _ = writeln!(text, "# {}", line.replace(char::is_control, " "));
+                let _ = writeln!(text, "# {}", printable(line, usize::MAX));
             }
             let Settings { epoch, rtt, delays, up, down } = self.settings;
             let delay = if delays == Delays::Level { "level" } else { "change" };

@@ -7,8 +7,8 @@ use crate::ability::Ability;
 use crate::controller::{Controller, Env, ReceiverHalf};
 use crate::datapath::TCP;
 use crate::entry::{Entry, Kind, Make, Param, Params, Start};
+use crate::foreign::clipped;
 use crate::names::is_plain;
-use crate::units::clipped;
 
 /// Controllers that one process may register. 1024: a sweep that makes one for each of its points (our choice).
 pub const MOST_REGISTERED: usize = 1024;

@@ -1,5 +1,6 @@
 //! Units as people write them: `20ms`, `24 Mbit/s`, `2MB`. Used by scenario files, options and parameters alike.
 
+use crate::foreign::clipped;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -106,15 +107,6 @@ fn write_exact(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) ->
         }
     }
     write!(f, "{value}")
-}
-
-/// At most 40 characters of a text from outside, so that an error stays one readable line.
-pub fn clipped(text: &str) -> String {
-    let mut clipped: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-    if clipped.len() < text.len() {
-        clipped.push('…');
-    }
-    clipped
 }
 
 /// A span as text that parses to the same span: `20ms`.

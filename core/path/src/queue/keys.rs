@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use paceline_cc::foreign::clipped;
 use paceline_cc::names::nearest;
 use paceline_cc::units::span_text;
 use paceline_cc::{Bytes, Nanos};
@@ -217,9 +218,4 @@ fn without_unit(text: &str) -> String {
 /// Whether a text can be a limit without its key: it begins with a digit.
 fn is_amount(text: &str) -> bool {
     text.trim_start().starts_with(|c: char| c.is_ascii_digit())
-}
-
-/// At most 40 characters of a text from outside, so that an error stays one readable line.
-pub(super) fn clipped(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(40).collect()
 }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use paceline_cc::foreign::clipped;
 use paceline_cc::names::nearest;
 use paceline_cc::units::span_text;
 use paceline_cc::{Bytes, Nanos, Rate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::keys::{Keys, clipped};
+use super::keys::Keys;
 use super::{
     CoDel, DropHead, DropTail, DualPi2, DualPi2Params, FqCoDel, Pie, Queue, Red, RedParams, Step, Threshold, codel, pie,
 };

@@ -198,7 +198,7 @@ impl Wifi {
         if let Some(channel) = &self.channel
             && (channel.is_empty() || !channel.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'))
         {
-            let problem = format!("'{}' is not a name", paceline_cc::units::clipped(channel));
+            let problem = format!("'{}' is not a name", paceline_cc::foreign::clipped(channel));
             return Err(("wifi.channel", problem, "use letters, digits, - and _, such as air"));
         }
         if self.competitors > MOST_COMPETITORS {

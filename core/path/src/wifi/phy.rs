@@ -124,7 +124,7 @@ impl FromStr for Phy {
     type Err = PhyError;
 
     fn from_str(text: &str) -> Result<Self, PhyError> {
-        let wrong = |problem| PhyError { text: paceline_cc::units::clipped(text), problem };
+        let wrong = |problem| PhyError { text: paceline_cc::foreign::clipped(text), problem };
         let mut parts = text.split('-');
         let mut part = || parts.next().unwrap_or_default();
         let (band, streams, mcs, guard) = (part(), part(), part(), part());

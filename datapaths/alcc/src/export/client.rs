@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use paceline_cc::foreign::is_hidden;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, recv, socket_with};
 
@@ -162,7 +163,7 @@ pub fn read(from: impl Read) -> io::Result<Process> {
         [controller, mode, acks, limited_by]
     });
     for text in [program, version].into_iter().chain(of_sockets) {
-        text.retain(|c| !c.is_control());
+        text.retain(|c| !is_hidden(c));
     }
     Ok(process)
 }

@@ -1,5 +1,7 @@
 //! The messages, each to and from bytes. A message has one form: what can be read is written again as it was.
 
+use paceline_cc::foreign::is_hidden;
+
 use super::token::{PROOF, Proof};
 use super::{Breach, MAX_HALF, MAX_MESSAGE, MAX_NAME, MAX_REQUEST, MAX_SCOPE, NONCE};
 use crate::frame::varint::{self, Read};
@@ -226,7 +228,7 @@ impl Answer {
 
     /// No, because of this. What is too long for a message is cut, and control characters are left out.
     pub fn no(status: Status, number: u64, why: &str) -> Self {
-        let mut message: String = why.chars().filter(|c| !c.is_control()).collect();
+        let mut message: String = why.chars().filter(|c| !is_hidden(*c)).collect();
         message.truncate(message.floor_char_boundary(MAX_MESSAGE));
         Self { status, number, message }
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{BufRead, Read};
 
+use paceline_cc::foreign::printable;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -58,7 +59,7 @@ impl File<'_> {
                 return Err(ReadError::new(file, 1, format!("it has neither file_schema nor qlog_version; {READ}")));
             }
         };
-        let short: String = found.chars().take(60).collect();
+        let short = printable(found, 60);
         Err(ReadError::new(file, 1, format!("it is a qlog of {key} '{short}'; {READ}")))
     }
 

@@ -1,5 +1,6 @@
 //! The options of `@icn`.
 
+use paceline_cc::foreign::clipped;
 use paceline_experiment::icn::Asking;
 use paceline_icn::flow::{Aggregation, Ceiling};
 use paceline_icn::ranges::MAX_UNITS;
@@ -14,7 +15,7 @@ const MOST_DISORDER: u32 = 64;
 pub(super) fn asking(options: &str) -> Result<Asking, String> {
     let mut asking = Asking::default();
     for option in options.split(',').filter(|option| !option.is_empty()) {
-        let refused = || option.chars().filter(|c| !c.is_control()).take(40).collect::<String>();
+        let refused = || clipped(option);
         let (key, word) = option.split_once('=').ok_or_else(refused)?;
         let number = |most: u32| word.parse().ok().filter(|number| (1..=most).contains(number)).ok_or_else(refused);
         match (key, word) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use paceline_cc::mdi::grid::{Axis, Grid, GridError, Side};
 use paceline_cc::mdi::{Delays, Model, Settings};
-use paceline_cc::{Nanos, units::clipped};
+use paceline_cc::{Nanos, foreign::clipped};
 
 use super::watch::Move;
 

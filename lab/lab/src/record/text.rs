@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, Write};
 
+use paceline_cc::foreign::printable;
+
 use super::Record;
 use super::fields::row;
 
@@ -77,11 +79,8 @@ pub fn read_json_to_cut(file: &str, input: impl BufRead) -> Result<(Vec<Record>,
             Err(problem) => problem,
         };
         let is_cut = problem.is_eof() && lines.peek().is_none() && !records.is_empty();
-        let problem = ReadError::Line {
-            file: file.to_owned(),
-            line: index + 1,
-            problem: problem.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect(),
-        };
+        let problem =
+            ReadError::Line { file: file.to_owned(), line: index + 1, problem: printable(&problem.to_string(), 200) };
         return if is_cut { Ok((records, Some(problem))) } else { Err(problem) };
     }
     if records.is_empty() {

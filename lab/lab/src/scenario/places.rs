@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use paceline_cc::foreign::printable;
 use paceline_cc::names::nearest;
 use serde::Deserialize;
 use toml::Spanned;
@@ -239,14 +240,4 @@ fn largest(kind: &str) -> Option<u64> {
         "u64" | "usize" => Some(i64::MAX.unsigned_abs()),
         _ => None,
     }
-}
-
-/// One line of at most `most` characters.
-pub(crate) fn printable(text: &str, most: usize) -> String {
-    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most + 1).collect();
-    if line.chars().count() > most {
-        line.pop();
-        line.push('…');
-    }
-    line
 }

@@ -1,6 +1,7 @@
 //! Who races: the texts of a file or of an option, each contestant once.
 
-use super::places::printable;
+use paceline_cc::foreign::printable;
+
 use crate::contestant::{Contestant, ContestantError};
 
 /// Why someone cannot race.

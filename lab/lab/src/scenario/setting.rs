@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use paceline_cc::foreign::printable;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-use super::places::printable;
 
 /// A value for a key, in place of what the file says.
 ///

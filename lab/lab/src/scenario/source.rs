@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline_cc::Nanos;
+use paceline_cc::foreign::printable;
 use paceline_cc::units::span_text;
 use paceline_experiment::{Graph, Seed, Topology, config};
 use paceline_path::{Direction, Media, PathError, Role, Seat, Trace, TraceError};
 use rand::RngExt;
 
 use super::effective;
-use super::places::{Places, printable};
+use super::places::Places;
 use super::racers::Racers;
 use super::range::{self, Draws};
 use super::setting::{self, Setting, SettingError};

@@ -1,11 +1,11 @@
 //! The nodes and links of a scenario, and the ways of its flows over them.
 
 use paceline_cc::Nanos;
+use paceline_cc::foreign::printable;
 use paceline_cc::names::nearest;
 use paceline_experiment::{Graph, config, topology};
 use paceline_path::{Direction, check_link};
 
-use super::places::printable;
 use super::{Cross, Flow, KeyError, Link, Scenario, Workload};
 
 /// Where one kind of traffic goes, as written.

@@ -1,12 +1,12 @@
 //! One key of a grid with its values.
 
+use paceline_cc::foreign::printable;
 use paceline_cc::{Bytes, Nanos, Rate};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Value as Toml;
 
 use crate::record::fields::Value;
-use crate::scenario::places::printable;
 
 /// One key of a grid with its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

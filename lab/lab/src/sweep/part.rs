@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use paceline_cc::foreign::clipped;
+
 /// The `number`th of `of` parts, from 1: one job of an array of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -30,7 +32,7 @@ impl FromStr for Part {
         text.split_once('/')
             .and_then(|(number, of)| Some(Self { number: read(number)?, of: read(of)? }))
             .filter(|part| (1..=part.of).contains(&part.number))
-            .ok_or_else(|| NotAPart(text.chars().take(40).collect()))
+            .ok_or_else(|| NotAPart(clipped(text)))
     }
 }
 

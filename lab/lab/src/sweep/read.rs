@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use paceline_cc::foreign::printable;
 use paceline_cc::names::nearest;
 use paceline_experiment::config::Via;
 use paceline_experiment::endpoints;
@@ -15,7 +16,7 @@ use super::{Sweep, SweepError};
 use crate::contestant::Contestant;
 use crate::input::{self, Bounds};
 use crate::record::fields::{Value, columns_of};
-use crate::scenario::places::{Places, printable};
+use crate::scenario::places::Places;
 use crate::scenario::{Plan, ScenarioError};
 use crate::version::{VERSION, commit};
 

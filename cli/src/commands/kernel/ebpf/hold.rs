@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use paceline_cc::foreign::printable;
 use paceline_kernel::{Holder, Module};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
@@ -114,7 +115,7 @@ fn holds_only(holder: &Holder) -> bool {
 /// What it runs, as a line is long.
 fn described(holder: &Holder) -> String {
     let words = if holder.words.is_empty() { holder.program.clone() } else { holder.words.join(" ") };
-    words.chars().take(80).collect()
+    printable(&words, 80)
 }
 
 fn end(holder: &Holder) -> rustix::io::Result<()> {
