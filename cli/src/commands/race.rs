@@ -13,7 +13,7 @@ use paceline_cc::datapath::DATAPATHS;
 use paceline_files::{Draft, is_standard};
 use paceline_lab::race::{Race, Settings, race_watched};
 use paceline_lab::real;
-use paceline_lab::record::{Record, write_csv, write_json};
+use paceline_lab::record::{Record, write_csv, write_digests, write_json};
 use paceline_lab::run::World;
 use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_lab::series::{self, Format};
@@ -65,6 +65,9 @@ pub(crate) struct Args {
     /// Records as CSV; - for standard output.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// A digest of each record, the same wherever its scenario and seed are; - for standard output.
+    #[arg(long, value_name = "FILE")]
+    digests: Option<PathBuf>,
     /// Records as a Parquet file; in builds with the feature parquet.
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
@@ -184,6 +187,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.csv {
         save("--csv", path, |out| write_csv(records.iter().copied(), out))?;
     }
+    if let Some(path) = &args.digests {
+        save("--digests", path, |out| write_digests(records.iter().copied(), out))?;
+    }
     #[cfg(feature = "parquet")]
     if let Some(path) = &args.parquet {
         paceline_files::write(path, |draft| paceline_lab::record::write_parquet(records.iter().copied(), draft))?;
@@ -228,9 +234,13 @@ fn shown<'a>(race: &'a Race, command: &'a str) -> paceline_report::Raced<'a> {
 /// Where records go, each place once.
 fn outputs(args: &Args) -> anyhow::Result<Vec<&Path>> {
     let mut outputs: Vec<(&str, &Path)> = Vec::new();
-    for (option, path) in
-        [("--json", &args.json), ("--csv", &args.csv), ("--parquet", &args.parquet), ("--series", &args.series)]
-    {
+    for (option, path) in [
+        ("--json", &args.json),
+        ("--csv", &args.csv),
+        ("--digests", &args.digests),
+        ("--parquet", &args.parquet),
+        ("--series", &args.series),
+    ] {
         let Some(path) = path else { continue };
         if let Some((other, _)) = outputs.iter().find(|(_, taken)| taken == path) {
             bail!("{option}: {} is the place of {other} too; name another", path.display());

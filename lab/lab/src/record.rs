@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod digest;
 pub mod fields;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 mod run;
 mod text;
 
+pub use digest::write_digests;
 #[cfg(feature = "parquet")]
 pub use parquet::write_parquet;
 pub use run::Run;

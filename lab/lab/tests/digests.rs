@@ -8,43 +8,41 @@ use std::path::{Path, PathBuf};
 use paceline_cc::datapath::DATAPATHS;
 use paceline_cc::registry::CONTROLLERS;
 use paceline_lab::contestant::Contestant;
-use paceline_lab::race::{RaceError, Settings, race};
-use paceline_lab::record::Record;
+use paceline_lab::race::{Settings, race};
 use paceline_lab::scenario::{Options, Source};
-use ring::digest::{SHA256, digest};
 
 /// Long enough for the second step of a rate and for a rival's start.
 const SECONDS: f64 = 12.0;
 
-fn scenarios() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let mut files = Vec::new();
-    for folder in [folder.clone(), folder.join("alcc"), folder.join("paced-chirping"), folder.join("wifi")] {
-        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let mut here: Vec<PathBuf> =
-            entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
-        here.sort();
-        files.extend(here);
-    }
-    files
+/// The shipped scenarios: those of a folder, then those of the folders in it. A file with a `grid` is a sweep over one.
+fn scenarios(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (mut folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    files.retain(|path| {
+        path.extension().is_some_and(|extension| extension == "toml") && !keys(path).contains_key("grid")
+    });
+    files.sort();
+    folders.sort();
+    files.into_iter().chain(folders.iter().flat_map(|folder| scenarios(folder))).collect()
 }
 
-/// The first 64 bits of SHA-256 of a record without paceline's version.
-fn fingerprint(record: &Record) -> String {
-    let record = Record { version: String::new(), ..record.clone() };
-    let hash = digest(&SHA256, &serde_json::to_vec(&record).unwrap());
-    hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+fn keys(file: &Path) -> toml::Table {
+    std::fs::read_to_string(file).unwrap().parse().unwrap()
+}
+
+fn shipped() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
 /// One line per contestant: its digest and its name.
-fn lines(file: &Path, contestants: Option<&str>) -> Result<String, RaceError> {
+fn lines(file: &Path, contestants: Option<&str>, most_s: f64, threads: usize) -> String {
     let short =
         |seconds| Options { contestants: contestants.map(str::to_owned), runs: Some(1), seconds, ..Options::default() };
-    let whole = Source::read(file, short(None))?.plans()?.remove(0).scenario.seconds;
-    let race = race(&Source::read(file, short(Some(whole.min(SECONDS))))?, &Settings::default())?;
+    let whole = Source::read(file, short(None)).unwrap().plans().unwrap().remove(0).scenario.seconds;
+    let source = Source::read(file, short(Some(whole.min(most_s)))).unwrap();
+    let race = race(&source, &Settings { threads, ..Settings::default() }).unwrap();
     assert!(race.failures.is_empty(), "{}: a run failed", file.display());
-    let line = |record: &Record| format!("{} {}@{}\n", fingerprint(record), record.controller, record.via);
-    Ok(race.runs.iter().map(|run| line(&run.record)).collect())
+    race.runs.iter().map(|run| format!("{} {}\n", run.record.digest(), run.record.contestant())).collect()
 }
 
 /// Every controller over every datapath that carries it.
@@ -59,12 +57,21 @@ fn pairs() -> String {
 
 #[test]
 fn records_stay_put() {
-    let mut table = String::new();
-    for file in scenarios() {
-        let name = file.file_stem().unwrap().to_string_lossy();
-        write!(table, "# {name}\n{}\n", lines(&file, None).unwrap()).unwrap();
+    let (folder, mut table) = (shipped(), String::new());
+    for file in scenarios(&folder) {
+        let name = file.strip_prefix(&folder).unwrap().with_extension("");
+        write!(table, "# {}\n{}\n", name.display(), lines(&file, None, SECONDS, 0)).unwrap();
     }
-    let cellular = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/cellular.toml");
-    write!(table, "# every controller: cellular\n{}", lines(&cellular, Some(&pairs())).unwrap()).unwrap();
+    let of_all = lines(&folder.join("cellular.toml"), Some(&pairs()), SECONDS, 0);
+    write!(table, "# every controller: cellular\n{of_all}").unwrap();
     insta::assert_snapshot!(table);
+}
+
+#[test]
+fn threads_change_no_digest() {
+    for folder in ["icn", "int", "alcc"] {
+        for file in scenarios(&shipped().join(folder)) {
+            assert_eq!(lines(&file, None, 1.5, 1), lines(&file, None, 1.5, 2), "{}", file.display());
+        }
+    }
 }
