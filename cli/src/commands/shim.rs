@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use paceline_alcc::export::{self, Settings};
 use paceline_alcc::filter::{self, Filter};
 use paceline_alcc::options::{LOG, Lower, OPTIONS, Options, Variable};
+use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_emulator::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_emulator::machine::Verdict;
 use serde_json::json;
@@ -216,7 +217,7 @@ fn servable(options: &Options) -> anyhow::Result<()> {
         && !there.contains(lower)
     {
         let fix = match lower.as_str() {
-            "paceline_open" => "as root, keep it loaded with: paceline kernel load paceline_open".to_owned(),
+            OPEN_WINDOW => format!("as root, keep it loaded with: paceline kernel load {OPEN_WINDOW}"),
             other => format!("as root: modprobe tcp_{other}"),
         };
         bail!("--lower: this kernel's TCP has no {lower}, it has {}; {fix}", there.join(", "));

@@ -7,6 +7,10 @@ use crate::ability::Ability;
 use crate::names::either;
 use crate::registry::Spec;
 
+/// The name of the TCP of ours in the kernel whose window stays open, below a controller of the application
+/// (`datapaths/kernel/src/bpf/open_window.bpf.c`).
+pub const OPEN_WINDOW: &str = "paceline_open";
+
 /// What is known of a datapath.
 #[derive(Debug, PartialEq)]
 pub struct Datapath {

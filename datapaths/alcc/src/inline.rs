@@ -19,6 +19,7 @@ mod law;
 use std::os::fd::OwnedFd;
 
 use nix::sys::socket::{getsockopt, setsockopt};
+use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_cc::{Nanos, Pacing, Rate, Time};
 use paceline_linux::tcp::TcpInfo;
 use paceline_transport::{Arrived, Delivered, Took};
@@ -45,8 +46,7 @@ const LOOKS: (u64, Nanos) = (16, LOOK);
 const FAST_LOOKS: (u64, Nanos) = (2, Nanos::from_millis(10));
 /// 40 Mbit/s, from which on queue mode sends in bursts (our choice).
 const FAST: Rate = Rate::from_bytes_per_sec(5_000_000);
-/// The congestion control that takes a window (the crate `kernel`, `open_window.h`), and how it is distinguished from a rate.
-const OPEN_WINDOW: &str = "paceline_open";
+/// How a window for [`OPEN_WINDOW`] is distinguished from a rate (the crate `kernel`, `open_window.h`).
 const OPEN_WINDOW_SHIFT: u32 = 32;
 const OPEN_WINDOW_BYTES: (u64, u64) = (512, 64 << 20);
 /// What may be in flight before the first look (RFC 6928).

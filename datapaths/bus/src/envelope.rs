@@ -9,7 +9,9 @@
 //! over restarts of the publisher without being kept anywhere, and a receiver sees how old a message is. MAC is HMAC-SHA-256
 //! (RFC 2104) over the subject, the line before it and the text; `-` where there is no key.
 
-use crate::key::{Key, from_hex, is_name, to_hex};
+use data_encoding::HEXLOWER;
+
+use crate::key::{Key, from_hex, is_name};
 
 /// What begins an envelope: the version of this format.
 const MAGIC: &str = "pl1";
@@ -64,7 +66,7 @@ impl<'a> Envelope<'a> {
 /// Puts a text into an envelope for a subject, with a MAC where there is a key.
 pub fn seal(publisher: &str, key: Option<&Key>, number: u64, subject: &str, body: &[u8]) -> Vec<u8> {
     let line = line(publisher, number);
-    let mac = key.map_or_else(|| "-".to_owned(), |key| to_hex(&key.sign(&covered(subject, &line, body))));
+    let mac = key.map_or_else(|| "-".to_owned(), |key| HEXLOWER.encode(&key.sign(&covered(subject, &line, body))));
     let mut bytes = format!("{line} {mac}\n").into_bytes();
     bytes.extend_from_slice(body);
     bytes

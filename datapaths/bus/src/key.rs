@@ -1,12 +1,13 @@
 //! The keys of publishers: one each, in a file of its own, the same at both ends.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use paceline_files::{followed, secret};
 use ring::hmac;
 use ring::rand::SecureRandom;
@@ -209,7 +210,7 @@ impl Keys {
         };
         fs::create_dir_all(folder).map_err(of)?;
         let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-        secret::create(&path, format!("{} {}\n", roles.join(","), to_hex(&bytes)).as_bytes()).map_err(of)?;
+        secret::create(&path, format!("{} {}\n", roles.join(","), HEXLOWER.encode(&bytes)).as_bytes()).map_err(of)?;
         Ok(path)
     }
 }
@@ -227,26 +228,9 @@ fn read(path: &Path) -> Result<Key, KeyError> {
     Key::parse(&text).ok_or_else(|| KeyError::Malformed(path.to_owned()))
 }
 
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// Small letters alone, so that there is one spelling.
 pub(crate) fn from_hex(text: &str) -> Option<[u8; KEY_BYTES]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let text: &[u8; 2 * KEY_BYTES] = text.as_bytes().try_into().ok()?;
-    let mut bytes = [0; KEY_BYTES];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -264,10 +248,10 @@ mod tests {
         secret[..4].copy_from_slice(b"Jefe");
         let key = Key::new(&[Role::Sink], &secret);
         let mac = key.sign(&[b"what do ya want ", b"for nothing?"]);
-        assert_eq!(to_hex(&mac), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+        assert_eq!(HEXLOWER.encode(&mac), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
         assert!(key.verify(&[b"what do ya want for nothing?"], &mac));
         assert!(!key.verify(&[b"what do ya want for nothing"], &mac));
-        assert_eq!(from_hex(&to_hex(&mac)), Some(mac));
+        assert_eq!(from_hex(&HEXLOWER.encode(&mac)), Some(mac));
     }
 
     #[test]

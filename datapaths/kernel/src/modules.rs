@@ -54,7 +54,7 @@ macro_rules! object {
 /// Never make it a default: nothing but the application then limits what is in flight. It refuses (a socket that gets it as
 /// its namespace's `net.ipv4.tcp_congestion_control` is given Reno).
 pub const OPEN_WINDOW: &Module = &Module {
-    name: "paceline_open",
+    name: paceline_cc::datapath::OPEN_WINDOW,
     summary: "a window that stays open at losses, below a controller of the application",
     abilities: &["open window"],
     never_default: Some("nothing but an application above it limits what is in flight"),

@@ -15,6 +15,7 @@ mod sending;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_cc::{Ability, Bytes, Misfit, Nanos, Spec, Time};
 use paceline_experiment::{DrivenBy, Flow, Workload};
 use paceline_linux::tcp::controllers;
@@ -68,7 +69,7 @@ pub enum KernelError {
     /// No one has loaded the open window.
     #[error(
         "{controller}@alcc/open: this kernel's TCP has no open window; load it by 'paceline kernel load \
-         paceline_open' (docs/guide/kernel.md), or write {controller}@alcc"
+         {OPEN_WINDOW}' (docs/guide/kernel.md), or write {controller}@alcc"
     )]
     OpenWindow {
         /// The controller above it.

@@ -1,5 +1,7 @@
 //! The events of a log: how each is written, and how one that was read is fed to a controller.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+
 use super::field::{FieldError, Fields, Reading, Writing, fields};
 use super::{Constants, FORMAT, Header, VERSION};
 use crate::controller::{
@@ -83,7 +85,7 @@ impl Event<'_> {
             }
             Self::Feedback { now, blob, result } => {
                 to.field("now", now);
-                to.text("blob", &hex(blob));
+                to.text("blob", &HEXLOWER.encode(blob));
                 to.field("refused", &result.is_err());
             }
         }
@@ -199,7 +201,7 @@ impl Recorded {
             "shared_rtt" => Self::SharedRtt(from.field("now")?, from.field("min")?),
             "feedback" => {
                 let text = from.text("blob")?.unwrap_or_default();
-                let blob = unhex(&text).ok_or_else(|| {
+                let blob = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map_err(|_| {
                     FieldError::new("blob", "it is not an even number of hexadecimal digits; write two a byte")
                 })?;
                 Self::Feedback { now: from.field("now")?, blob, refused: from.field("refused")? }
@@ -291,17 +293,4 @@ impl Header {
         }
         Ok(header)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let bytes = text.as_bytes();
-    if !bytes.len().is_multiple_of(2) {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    bytes.chunks_exact(2).map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)).collect()
 }

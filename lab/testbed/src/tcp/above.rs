@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_alcc::options::{Lower, Mode, Options};
 use paceline_alcc::{Engine, Hooks};
+use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_cc::{Ability, Nanos, Spec};
 use paceline_experiment::{DrivenBy, Flow, Handover, Way};
 use paceline_linux::tcp::controllers;
@@ -27,12 +28,10 @@ pub(crate) fn above(
     lower: &Spec,
     handover: Handover,
 ) -> Result<(Kernel, Options, Vec<String>), KernelError> {
-    /// As `paceline_kernel::OPEN_WINDOW` loads it.
-    const OPEN: &str = "paceline_open";
     let spec = &flow.controller;
     let (name, there) = (lower.entry().name, controllers());
     let open = name == "fixed";
-    let name = if open { OPEN } else { name };
+    let name = if open { OPEN_WINDOW } else { name };
     let there_already = there.iter().any(|known| known == name);
     let loads = if open && !there_already { ebpf::open_window(flow) } else { None };
     if open && !there_already && loads.is_none() {
@@ -122,7 +121,7 @@ mod tests {
         refused("verus", "copa@alcc/verus: this kernel's TCP has no verus");
         refused(
             "fixed:window=3",
-            if ebpf::BUILT || controllers().iter().any(|name| name == "paceline_open") {
+            if ebpf::BUILT || controllers().iter().any(|name| name == OPEN_WINDOW) {
                 "window=3"
             } else {
                 "kernel load"

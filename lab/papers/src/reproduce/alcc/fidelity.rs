@@ -379,7 +379,7 @@ fn lowers(bench: &Bench<'_>) -> (Vec<&'static str>, Option<String>) {
 /// Whether this TCP can run below, here.
 pub(super) fn is_there(bench: &Bench<'_>, lower: &str) -> bool {
     let known = format!("copa@alcc/{lower}").parse::<paceline_lab::contestant::Contestant>().is_ok();
-    let name = if lower == "open" { "paceline_open" } else { lower };
+    let name = if lower == "open" { paceline_cc::datapath::OPEN_WINDOW } else { lower };
     known && (bench.settings.world == World::Sim || kernel_has(name))
 }
 
