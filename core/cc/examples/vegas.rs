@@ -5,7 +5,7 @@
 //! of its own would look to it like a queue.
 
 use paceline_cc::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Sent, Stamp, Timeout};
-use paceline_cc::entry::{Entry, Kind, Param, Params};
+use paceline_cc::entry::{Entry, Home, Kind, Param, Params};
 use paceline_cc::units::{Nanos, Rate, Time};
 use paceline_cc::window::{INITIAL_WINDOW, MINIMUM_WINDOW};
 
@@ -127,6 +127,7 @@ pub const ENTRY: Entry = Entry {
     name: "vegas",
     summary: "Vegas: keeps a few packets of its own in the queue",
     source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
+    home: Home::Tcp,
     start: None,
     params: &[
         Param { name: "alpha", unit: "packets", kind: PACKETS, default: "2", source: "Linux tcp_vegas.c" },

@@ -28,7 +28,7 @@ use rand_pcg::Pcg64;
 use crate::controller::{
     Ack, Controller, Env, Loss, Nature, Pacing, Permit, Phase, RateSample, Recovery, Restart, Sent, Stamp, Timeout,
 };
-use crate::entry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
 use self::aggregation::{Aggregation, Delivery};
@@ -422,6 +422,7 @@ pub const ENTRY: Entry = Entry {
     name: "bbr",
     summary: "BBR version 1: paces at the measured bottleneck bandwidth, about two BDP in flight",
     source: "Linux tcp_bbr.c; draft-cardwell-iccrg-bbr-congestion-control-00",
+    home: Home::Tcp,
     start: None,
     params: &[
         Param {

@@ -15,7 +15,7 @@
 //! - ECN, which is Linux's for every congestion control, is off unless asked for.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::entry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, classic_ecn};
+use crate::entry::{CLASSIC_ECN, Entry, Home, Kind, ON_OFF, Param, Params, classic_ecn};
 use crate::start_ups::{any_start_up, start_up};
 use crate::units::Time;
 use crate::window::{Policy, Signal, Window, WindowController};
@@ -161,6 +161,7 @@ pub const ENTRY: Entry = Entry {
     name: "bic",
     summary: "BIC: back to the last maximum by search, then beyond it; Linux's default before CUBIC",
     source: "Xu et al. 2004, Linux tcp_bic.c",
+    home: Home::Tcp,
     start: Some(any_start_up("slow", "Linux tcp_bic.c")),
     params: &[
         Param {

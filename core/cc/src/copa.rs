@@ -58,7 +58,7 @@
 
 use crate::ceiling::{Ceiling, Signs, Verdict};
 use crate::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Timeout};
-use crate::entry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
 use self::delays::Delays;
@@ -460,6 +460,7 @@ pub const ENTRY: Entry = Entry {
     name: "copa",
     summary: "Copa: aims at the rate 1/(delta x queueing delay), competes when others fill the buffer",
     source: "Arun and Balakrishnan, NSDI 2018",
+    home: Home::Udp,
     start: None,
     params: &[
         Param {

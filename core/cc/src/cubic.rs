@@ -23,7 +23,7 @@
 //!   the curve at most once in 1/32 s while the window stands still.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::entry::{CLASSIC_ECN, Entry, Kind, ON_OFF, Param, Params, Start, classic_ecn};
+use crate::entry::{CLASSIC_ECN, Entry, Home, Kind, ON_OFF, Param, Params, Start, classic_ecn};
 use crate::start_ups::{any_start_up, start_up};
 use crate::units::{Nanos, Time};
 use crate::window::{Policy, Signal, Window, WindowController};
@@ -295,6 +295,7 @@ pub const ENTRY: Entry = Entry {
     name: "cubic",
     summary: "CUBIC: back to the last maximum along a cubic curve of time; the default of Linux",
     source: "RFC 9438, Linux tcp_cubic.c",
+    home: Home::Tcp,
     start: Some(START),
     params: &PARAMS,
     needs: &[],

@@ -33,7 +33,7 @@
 
 use crate::controller::{Ack, Cause, Controller, Ecn, Env, Telemetry};
 use crate::cubic::{Cubic, PARAMS, START, Settings};
-use crate::entry::{Entry, Kind, ON_OFF, Param, Params};
+use crate::entry::{Entry, Home, Kind, ON_OFF, Param, Params};
 use crate::path_report::{PathReport, USUAL_DRAIN};
 use crate::path_rtt::PathRtt;
 use crate::start_ups::start_up;
@@ -334,6 +334,7 @@ pub const L1_ENTRY: Entry = Entry {
     name: "cubic-l1",
     summary: "CUBIC that keeps its window when telemetry says that the medium lost the packets",
     source: "Bhat et al., Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF",
+    home: Home::Tcp,
     start: Some(START),
     params: &L1_PARAMS,
     needs: &[],
@@ -348,6 +349,7 @@ pub const L1G_ENTRY: Entry = Entry {
     summary: "as cubic-l1, and grows at such a loss by a quarter where the hops have room",
     source: "ours, after Bhat et al.",
     make: &|params, env| build(Mode::Grow, Settings::of(params), params, env),
+    home: Home::Tcp,
     start: Some(START),
     params: &L1_PARAMS,
     needs: &[],
@@ -360,6 +362,7 @@ pub const L2_ENTRY: Entry = Entry {
     name: "cubic-l2",
     summary: "CUBIC that takes 5 % off its window when telemetry says that the medium lost the packets",
     source: "Bhat et al., Adaptive Transport Layer Protocols using In-band Network Telemetry and eBPF",
+    home: Home::Tcp,
     start: Some(START),
     params: &L2_PARAMS,
     needs: &[],

@@ -12,7 +12,7 @@
 
 use crate::ability::Ability;
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::entry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::start_ups::{any_start_up, start_up};
 use crate::units::Time;
 use crate::window::{Policy, Signal, Window, WindowController};
@@ -157,6 +157,7 @@ pub const ENTRY: Entry = Entry {
     name: "dctcp",
     summary: "DCTCP: shrinks by half the share of marked packets; for paths that mark at a shallow step",
     source: "RFC 8257, Linux tcp_dctcp.c",
+    home: Home::Tcp,
     start: Some(any_start_up("slow", "RFC 8257 section 3.3 keeps RFC 5681").measuring(&[("alpha", "0")])),
     params: &[
         Param {

@@ -22,6 +22,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it comes from.
     pub source: &'static str,
+    /// Where its source has it.
+    pub home: Home,
     /// Its start-ups, for a window controller: [`crate::start_ups::any_start_up`].
     pub start: Option<Start>,
     /// Parameters of its own.
@@ -35,6 +37,15 @@ pub struct Entry {
     /// The TCP that it runs above where none is named, of those that an ordinary user may choose; `None` where it makes no
     /// difference (`docs/results/alcc.md` has the measurements).
     pub lower: Option<&'static str>,
+}
+
+/// What carries a controller as its source describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// TCP's acknowledgements and recovery.
+    Tcp,
+    /// Datagrams: it paces and measures by packets.
+    Udp,
 }
 
 impl Entry {

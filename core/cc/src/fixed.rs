@@ -1,7 +1,7 @@
 //! A constant window, a constant rate, or both: the null hypothesis, for tests and for filling a path by hand.
 
 use crate::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Recovery, Sent, Stamp, Timeout};
-use crate::entry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::units::{Rate, Time};
 
 /// A window and a rate that never change.
@@ -68,6 +68,7 @@ pub const ENTRY: Entry = Entry {
     name: "fixed",
     summary: "a constant window and, if given, a constant rate; reacts to nothing",
     source: "our choice, because every comparison needs a null hypothesis",
+    home: Home::Tcp,
     start: None,
     params: &[
         Param {

@@ -30,7 +30,7 @@ use crate::controller::{
     Ack, Cause, Controller, Env, Loss, Lost, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 use crate::cubic::{Cubic, PARAMS, START, Settings};
-use crate::entry::{Entry, Params};
+use crate::entry::{Entry, Home, Params};
 use crate::path_report::{HOP_PACKET_BYTES, PathReport};
 use crate::path_rtt::PathRtt;
 use crate::start_ups::start_up;
@@ -441,6 +441,7 @@ pub const ENTRY: Entry = Entry {
     name: "hops",
     summary: "the hops' capacity divided by their flows, as telemetry reports them; CUBIC without",
     source: "ours, after HPCC (Li et al., SIGCOMM 2019) and RCP (Dukkipati and McKeown 2006)",
+    home: Home::Tcp,
     start: Some(START),
     params: &PARAMS,
     needs: &[],

@@ -16,7 +16,7 @@
 use crate::ability::Ability;
 use crate::controller::{Ack, Controller, Ecn, Env, Pacing, Phase};
 use crate::dctcp::Alpha;
-use crate::entry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::start_ups::{any_start_up, start_up};
 use crate::units::{Nanos, Rate, Time};
 use crate::window::{Policy, Signal, Window, WindowController};
@@ -201,6 +201,7 @@ pub const ENTRY: Entry = Entry {
     name: "prague",
     summary: "TCP Prague: DCTCP's answer to marks over L4S paths, as fast on short paths as on longer ones",
     source: "draft-briscoe-iccrg-prague-congestion-control, Linux tcp_prague.c",
+    home: Home::Tcp,
     start: Some(any_start_up("slow", "Linux tcp_prague.c").measuring(&[("alpha", "0")])),
     params: &[
         Param {

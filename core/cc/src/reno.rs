@@ -1,7 +1,7 @@
 //! NewReno's window (RFC 5681, RFC 6582): one packet per round trip up, half down.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
-use crate::entry::{CLASSIC_ECN, Entry, Params, classic_ecn};
+use crate::entry::{CLASSIC_ECN, Entry, Home, Params, classic_ecn};
 use crate::start_ups::{any_start_up, start_up};
 use crate::units::Time;
 use crate::window::{Policy, Signal, Window, WindowController};
@@ -52,6 +52,7 @@ pub const ENTRY: Entry = Entry {
     name: "reno",
     summary: "NewReno: one packet per round trip up, half down on loss",
     source: "RFC 5681, RFC 6582",
+    home: Home::Tcp,
     start: Some(any_start_up("slow", "RFC 5681 section 3.1")),
     params: &[CLASSIC_ECN],
     needs: &[],

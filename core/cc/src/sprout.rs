@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use crate::controller::{
     Ack, BadFeedback, Controller, Env, Loss, Nature, Permit, ReceiverHalf, Recovery, Sent, Stamp, Timeout,
 };
-use crate::entry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::units::{Nanos, Time};
 use feedback::{Feedback, Note};
 use forecast::{Average, Bayesian, Forecast};
@@ -256,6 +256,7 @@ pub const ENTRY: Entry = Entry {
     name: "sprout",
     summary: "Sprout: sends what the receiver forecasts to be through the queue in 100 ms (believes in at most `max` packets/s)",
     source: "Winstein et al., NSDI 2013, and the authors' release",
+    home: Home::Udp,
     start: None,
     params: &[
         Param {
@@ -294,6 +295,7 @@ pub const EWMA_ENTRY: Entry = Entry {
     name: "sprout-ewma",
     summary: "Sprout-EWMA: Sprout's sender with an average rate instead of a cautious forecast",
     source: "Winstein et al., NSDI 2013, section 5.3, and the release's branch ewma-noforecast",
+    home: Home::Udp,
     start: None,
     params: &[LOOKAHEAD, AGE, FEEDBACK],
     needs: &[],

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use paceline_cc::Spec;
+use paceline_cc::entry::Home;
 use paceline_lab::contestant::{Contestant, ContestantError};
 use serde_json::{Value, json};
 
@@ -18,10 +20,8 @@ pub fn contestant(text: &str) -> Result<Contestant, Box<ContestantError>> {
         return text.parse().map_err(Box::new);
     }
     let over = |via: &str| format!("{text}@{via}").parse::<Contestant>().map_err(Box::new);
-    // Those of datagrams pace and measure by packets.
-    let datagrams = ["copa", "verus", "sprout", "sprout-ewma", "mdi"];
-    let name = text.split(':').next().unwrap_or(text);
-    let (first, then) = if datagrams.contains(&name) { ("udp", "tcp") } else { ("tcp", "udp") };
+    let home = text.parse::<Spec>().map_or(Home::Tcp, |spec| spec.entry().home);
+    let (first, then) = if home == Home::Udp { ("udp", "tcp") } else { ("tcp", "udp") };
     over(first).or_else(|error| over(then).map_err(|_| error))
 }
 

@@ -17,7 +17,7 @@ pub struct Colour {
 /// Names with their colours, and the style that goes with them.
 macro_rules! palette {
     ($($name:literal $light:literal $dark:literal;)*) => {
-        /// Every name of the palette: the registered controllers, then the reserve.
+        /// Every name of the palette: controllers, then the reserve.
         const COLOURS: &[(&str, Colour)] = &[$(($name, Colour { light: $light, dark: $dark })),*];
 
         /// Style rules: `.c-NAME` sets `--c` for what lies inside.
@@ -59,7 +59,7 @@ palette! {
 /// How many colours at the end of the palette wait for unknown names.
 pub(crate) const RESERVE: usize = 4;
 
-/// The colour of a controller, by its name or by `name:key=value`. Other names get one of the reserve, always the same.
+/// The colour of a controller, by its name or by `name:key=value`. One that is not in the palette gets one of the reserve, always the same.
 pub fn colour(controller: &str) -> Colour {
     entry(controller).1
 }
@@ -129,8 +129,6 @@ pub(crate) fn hash(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use paceline_cc::registry::CONTROLLERS;
-
     use super::*;
 
     /// Relative luminance (WCAG 2.2).
@@ -155,10 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_controller_has_a_colour_that_can_be_read() {
-        for entry in CONTROLLERS {
-            assert!(COLOURS[..COLOURS.len() - RESERVE].iter().any(|(name, _)| *name == entry.name), "{}", entry.name);
-        }
+    fn every_colour_can_be_read() {
         for (name, colour) in COLOURS {
             for behind in ["--paper", "--wash"] {
                 let [light, dark] = variable(behind);
@@ -184,7 +179,8 @@ mod tests {
         assert!(class("vegas").starts_with("c-other-"));
         // A name alone never gives a colour of the reserve.
         assert_eq!(class("other-1"), reserve(hash("other-1")).0.replace("other", "c-other"));
-        assert!(others().all(|class| CONTROLLERS.iter().all(|entry| !class.contains(&super::class(entry.name)))));
+        let own = || COLOURS[..COLOURS.len() - RESERVE].iter().map(|(name, _)| class(name));
+        assert!(others().all(|class| own().all(|own| !class.contains(&own))));
         let style = palette_style!();
         assert!(style.contains(".c-copa { --c: var(--c-copa); }") && style.matches("--c-copa:").count() == 2);
     }

@@ -3,7 +3,7 @@
 use super::grid::Bins;
 use super::{Config, Mdi};
 use crate::controller::{Controller, Env};
-use crate::entry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Home, Kind, Param, Params};
 
 fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
     let table = params.model("model").table();
@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     name: "mdi",
     summary: "MDI: draws the window's next move, each epoch, from a matrix of transitions, trained on another controller (goes slower on round trips longer than its model's)",
     source: "Khan et al., CCR 51(1), 2021, and the authors' release",
+    home: Home::Udp,
     start: None,
     params: &[
         Param {

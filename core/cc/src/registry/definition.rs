@@ -6,7 +6,7 @@ use super::CONTROLLERS;
 use crate::ability::Ability;
 use crate::controller::{Controller, Env, ReceiverHalf};
 use crate::datapath::TCP;
-use crate::entry::{Entry, Kind, Make, Param, Params, Start};
+use crate::entry::{Entry, Home, Kind, Make, Param, Params, Start};
 use crate::foreign::clipped;
 use crate::names::is_plain;
 
@@ -191,6 +191,7 @@ fn entry(definition: Definition) -> Entry {
         name: definition.name.leak(),
         summary: definition.summary.leak(),
         source: definition.source.leak(),
+        home: Home::Tcp,
         start: definition.start,
         params: definition.params.leak(),
         needs: definition.needs.leak(),

@@ -2,7 +2,7 @@
 
 use super::{Config, Verus};
 use crate::controller::{Controller, Env};
-use crate::entry::{Entry, Kind, Param, Params};
+use crate::entry::{Entry, Home, Kind, Param, Params};
 
 fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
     let ratio = params.number("ss_ratio");
@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
     name: "verus",
     summary: "Verus: a target delay moved every 5 ms, and a learnt profile that turns it into a window",
     source: "Zaki et al., SIGCOMM 2015, and the authors' release",
+    home: Home::Udp,
     start: None,
     params: &[
         Param {
