@@ -1,5 +1,6 @@
 //! Scenario files, records, logs, and what the documentation says of them.
 
+mod contributing;
 mod digests;
 mod excess;
 mod links;
