@@ -1,7 +1,7 @@
 //! The scored page: for each controller its rules with what was measured, and the trajectories with where they depart.
 
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
 use paceline_report::chart::thinned;
 use paceline_report::plot::{Fit, Places, Plot};
 use paceline_report::svg::{Anchor, Rect, Scale, Svg, short};
@@ -66,17 +66,18 @@ struct Figure {
 /// # Errors
 /// When it cannot be put together.
 pub fn page(scores: &[Score], command: &str) -> Result<String, ReportError> {
-    let mut env = Environment::new();
-    env.set_auto_escape_callback(|_| AutoEscape::Html);
-    env.add_template("conform", include_str!("conform.html"))?;
     let sections: Vec<Section<'_>> = scores.iter().map(section).collect();
-    Ok(env.get_template("conform")?.render(context! {
-        version => env!("CARGO_PKG_VERSION"),
-        style => format!("{STYLE}{MORE}"),
-        script => SCRIPT,
-        command => command,
-        sections => Serde(sections),
-    })?)
+    Ok(paceline_report::html(
+        include_str!("conform.html"),
+        context! {
+            version => env!("CARGO_PKG_VERSION"),
+            style => format!("{STYLE}{MORE}"),
+            script => SCRIPT,
+            title => "Conformance",
+            command => command,
+            sections => Serde(sections),
+        },
+    )?)
 }
 
 /// `5 of 6 rules hold`, and how many could not be seen.

@@ -7,6 +7,7 @@
 pub mod palette;
 
 mod bars;
+mod base;
 pub mod chart;
 mod data;
 mod figures;
@@ -34,6 +35,8 @@ use data::Data;
 use paceline_lab::record::{Record, Run};
 use page::render;
 use svg::{Anchor, Rect, Svg};
+
+pub use base::html;
 
 /// Name of the page in the report's folder.
 pub const PAGE: &str = "report.html";

@@ -1,7 +1,7 @@
 //! Files with something over time, whatever wrote them, as curves: one page, or one picture.
 
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
 use crate::chart::{Axis, Class, Line, Panel, Row, Sheet};
@@ -141,17 +141,17 @@ pub fn page(logs: &[Log], command: &str) -> Result<String, ReportError> {
         [first, others @ ..] => format!("{} and {} more", first.file, others.len()),
         [] => return Err(ReportError::Empty),
     };
-    let mut env = Environment::new();
-    env.set_auto_escape_callback(|_| AutoEscape::Html);
-    env.add_template("logs", include_str!("logs.html"))?;
-    Ok(env.get_template("logs")?.render(context! {
-        version => env!("CARGO_PKG_VERSION"),
-        style => STYLE,
-        script => SCRIPT,
-        title => title,
-        command => command,
-        sections => Serde(logs.iter().map(section).collect::<Vec<_>>()),
-    })?)
+    Ok(crate::html(
+        include_str!("logs.html"),
+        context! {
+            version => env!("CARGO_PKG_VERSION"),
+            style => STYLE,
+            script => SCRIPT,
+            title => title,
+            command => command,
+            sections => Serde(logs.iter().map(section).collect::<Vec<_>>()),
+        },
+    )?)
 }
 
 fn section(log: &Log) -> Section<'_> {

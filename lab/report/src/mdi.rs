@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
 use paceline_cc::mdi::Model;
 use paceline_lab::mdi::against::Comparison;
 use paceline_lab::mdi::analysis::{Analysis, answers};
@@ -31,9 +31,6 @@ pub fn page(
     analysis: &Analysis,
     against: Option<(&str, &Comparison)>,
 ) -> Result<String, ReportError> {
-    let mut env = Environment::new();
-    env.set_auto_escape_callback(|_| AutoEscape::Html);
-    env.add_template("mdi", include_str!("mdi.html"))?;
     let answers: Vec<(String, String)> = answers(model)
         .iter()
         .enumerate()
@@ -43,28 +40,32 @@ pub fn page(
         })
         .collect();
     let times = analysis.mixing.map(|steps| steps.map_or_else(|| "never".to_owned(), |steps| steps.to_string()));
-    Ok(env.get_template("mdi")?.render(context! {
-        version => env!("CARGO_PKG_VERSION"),
-        style => STYLE,
-        name => name,
-        provenance => Serde(model.provenance()),
-        states => model.grid().states(),
-        empty => model.empty_states(),
-        blocks => model.blocks(),
-        filled => model.filled(),
-        delay => format!("{:.2}", analysis.delay),
-        window => format!("{:.2}", analysis.window),
-        times => Serde(times),
-        matrix => matrix(model),
-        stationary => stationary(model, analysis),
-        answers => Serde(answers),
-        original => against.map(|(original, _)| original),
-        throughput => against.map(|(_, c)| format!("{:.3}", c.throughput)),
-        delays => against.map(|(_, c)| format!("{:.3}", c.delay)),
-        bits => against.map(|(_, c)| format!("{:.3}", c.divergence)),
-        traces => against.map(|(_, c)| c.pairs.len()),
-        ellipses => against.map(|(original, c)| ellipses(original, c)),
-    })?)
+    Ok(crate::html(
+        include_str!("mdi.html"),
+        context! {
+            version => env!("CARGO_PKG_VERSION"),
+            style => STYLE,
+            title => name,
+            name => name,
+            provenance => Serde(model.provenance()),
+            states => model.grid().states(),
+            empty => model.empty_states(),
+            blocks => model.blocks(),
+            filled => model.filled(),
+            delay => format!("{:.2}", analysis.delay),
+            window => format!("{:.2}", analysis.window),
+            times => Serde(times),
+            matrix => matrix(model),
+            stationary => stationary(model, analysis),
+            answers => Serde(answers),
+            original => against.map(|(original, _)| original),
+            throughput => against.map(|(_, c)| format!("{:.3}", c.throughput)),
+            delays => against.map(|(_, c)| format!("{:.3}", c.delay)),
+            bits => against.map(|(_, c)| format!("{:.3}", c.divergence)),
+            traces => against.map(|(_, c)| c.pairs.len()),
+            ellipses => against.map(|(original, c)| ellipses(original, c)),
+        },
+    )?)
 }
 
 /// Darker with the share, by its square root: small ones are to be seen.

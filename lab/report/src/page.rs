@@ -1,7 +1,7 @@
 //! The page around figures and tables.
 
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
 use paceline_lab::record::Record;
 use paceline_lab::table;
 use paceline_lab::version;
@@ -54,18 +54,18 @@ pub(crate) fn render(sections: &[&Data<'_>]) -> Result<String, ReportError> {
         }
     }
     let titles: Vec<&str> = sections.iter().map(|data| data.title.as_str()).collect();
-    let mut env = Environment::new();
-    env.set_auto_escape_callback(|_| AutoEscape::Html);
-    env.add_template("report", include_str!("report.html"))?;
     let shown: Vec<_> = sections.iter().enumerate().map(|(index, data)| section(index, data)).collect();
-    let page = env.get_template("report")?.render(context! {
-        title => format!("{} \u{2013} paceline", titles.join(", ")),
-        version => version::named(&first.version, first.commit.as_deref()),
-        style => STYLE,
-        script => SCRIPT,
-        chips => Serde(&chips),
-        sections => Serde(shown),
-    })?;
+    let page = crate::html(
+        include_str!("report.html"),
+        context! {
+            title => titles.join(", "),
+            version => version::named(&first.version, first.commit.as_deref()),
+            style => STYLE,
+            script => SCRIPT,
+            chips => Serde(&chips),
+            sections => Serde(shown),
+        },
+    )?;
     Ok(page)
 }
 

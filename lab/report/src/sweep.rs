@@ -10,8 +10,8 @@ mod scale;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
 use paceline_lab::numbers::short;
 use paceline_lab::sweep::{Cell, Failed, Sweep, cells_csv};
 use paceline_lab::version;
@@ -94,29 +94,29 @@ pub fn page(swept: Swept<'_>) -> Result<String, ReportError> {
         metrics.iter().filter_map(|metric| figure::draw(metric, &layout, swept, &contestants)).collect();
     let same: Vec<String> = metrics.iter().filter_map(|metric| metric.same_everywhere(cells)).collect();
     let failed: Vec<Failure> = failures.iter().take(FAILURES).map(failure).collect();
-    let mut env = Environment::new();
-    env.set_auto_escape_callback(|_| AutoEscape::Html);
-    env.add_template("sweep", include_str!("sweep/sweep.html"))?;
-    Ok(env.get_template("sweep")?.render(context! {
-        title => sweep.title(),
-        version => version::build(),
-        style => format!("{STYLE}{OWN_STYLE}"),
-        script => format!("{SCRIPT}{OWN_SCRIPT}"),
-        facts => facts(sweep, cells),
-        chips => Serde(&contestants),
-        kind => layout.kind(),
-        figures => Serde(figures),
-        same => same,
-        head => head(sweep, &metrics),
-        rows => Serde(rows(sweep, cells, &metrics)),
-        more => (cells.len() > ROWS).then(|| cells.len() - ROWS),
-        table => TABLE,
-        csv => encoded(&cells_csv(sweep, cells)),
-        failures => Serde(failed),
-        failed => failures.len(),
-        command => command,
-        scenario => sweep.scenario(),
-    })?)
+    Ok(crate::html(
+        include_str!("sweep/sweep.html"),
+        context! {
+            title => sweep.title(),
+            version => version::build(),
+            style => format!("{STYLE}{OWN_STYLE}"),
+            script => format!("{SCRIPT}{OWN_SCRIPT}"),
+            facts => facts(sweep, cells),
+            chips => Serde(&contestants),
+            kind => layout.kind(),
+            figures => Serde(figures),
+            same => same,
+            head => head(sweep, &metrics),
+            rows => Serde(rows(sweep, cells, &metrics)),
+            more => (cells.len() > ROWS).then(|| cells.len() - ROWS),
+            table => TABLE,
+            csv => encoded(&cells_csv(sweep, cells)),
+            failures => Serde(failed),
+            failed => failures.len(),
+            command => command,
+            scenario => sweep.scenario(),
+        },
+    )?)
 }
 
 fn contestants(sweep: &Sweep) -> Vec<Contestant> {

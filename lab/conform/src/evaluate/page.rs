@@ -1,7 +1,7 @@
 //! The page of an evaluation: a section for each question with its figures and its answer.
 
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
 use paceline_report::chart::{Axis, Class, Line as Curve, Panel, Row, Sheet};
 use paceline_report::svg::nice;
 use paceline_report::{ReportError, SCRIPT, STYLE, palette};
@@ -30,20 +30,21 @@ struct Section<'a> {
 /// # Errors
 /// When it cannot be put together.
 pub fn page(name: &str, answered: &[Answered], effort: &str, command: &str) -> Result<String, ReportError> {
-    let mut env = Environment::new();
-    env.set_auto_escape_callback(|_| AutoEscape::Html);
-    env.add_template("evaluate", include_str!("evaluate.html"))?;
     let sections: Vec<Section<'_>> = answered.iter().map(section).collect();
-    Ok(env.get_template("evaluate")?.render(context! {
-        version => env!("CARGO_PKG_VERSION"),
-        style => STYLE,
-        script => SCRIPT,
-        name => name,
-        effort => effort,
-        command => command,
-        sections => Serde(sections),
-        not_asked => super::not_asked(),
-    })?)
+    Ok(paceline_report::html(
+        include_str!("evaluate.html"),
+        context! {
+            version => env!("CARGO_PKG_VERSION"),
+            style => STYLE,
+            script => SCRIPT,
+            title => format!("{name} evaluated"),
+            name => name,
+            effort => effort,
+            command => command,
+            sections => Serde(sections),
+            not_asked => super::not_asked(),
+        },
+    )?)
 }
 
 fn section(of: &Answered) -> Section<'_> {

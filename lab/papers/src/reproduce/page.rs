@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
 use super::grid::{Grid, alone, grids};
@@ -50,9 +50,6 @@ impl<'a> Shown<'a> {
 }
 
 fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<String, minijinja::Error> {
-    let mut env = Environment::new();
-    env.set_auto_escape_callback(|_| AutoEscape::Html);
-    env.add_template("page", include_str!("page.html"))?;
     let claims = || sections.iter().flat_map(Section::claims);
     let mut contestants: Vec<&str> = Vec::new();
     for claim in claims() {
@@ -77,19 +74,21 @@ fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<St
             format!("paceline reproduce {}{world}{}", paper.name, settings.again())
         }
     };
-    env.get_template("page")?.render(context! {
-        title => paper.title,
-        name => paper.name,
-        about => Serde(paper.about),
-        version => VERSION,
-        style => include_str!("page.css"),
-        house => paceline_report::STYLE,
-        script => paceline_report::SCRIPT,
-        held => claims().filter(|claim| claim.holds()).count(),
-        all => claims().count(),
-        command => command,
-        scores => Serde(scores),
-        real => settings.world == World::Real,
-        sections => Serde(sections.iter().map(Shown::of).collect::<Vec<_>>()),
-    })
+    paceline_report::html(
+        include_str!("page.html"),
+        context! {
+            title => paper.name,
+            heading => paper.title,
+            about => Serde(paper.about),
+            version => VERSION,
+            style => format!("{}{}", paceline_report::STYLE, include_str!("page.css")),
+            script => paceline_report::SCRIPT,
+            held => claims().filter(|claim| claim.holds()).count(),
+            all => claims().count(),
+            command => command,
+            scores => Serde(scores),
+            real => settings.world == World::Real,
+            sections => Serde(sections.iter().map(Shown::of).collect::<Vec<_>>()),
+        },
+    )
 }
