@@ -163,4 +163,7 @@ fn leading_figure(data: &Data<'_>) -> String {
 }
 
 #[cfg(test)]
+#[path = "script/tests.rs"]
+mod script_tests;
+#[cfg(test)]
 mod tests;

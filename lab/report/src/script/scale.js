@@ -1,4 +1,4 @@
-// Numbers, ticks and scales: as the Rust side has them (svg.rs, numbers.rs, plot.rs).
+// Numbers, ticks and scales for axes that a reader chooses: as svg.rs and numbers.rs have them, which tests.rs compares.
 
 const short = (value) => {
   const size = Math.abs(value);
