@@ -9,35 +9,13 @@
 #ifndef PACELINE_INT_KERNEL_H
 #define PACELINE_INT_KERNEL_H
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
+#include "../../../kernel/src/bpf/layout.h"
+#include "../../../kernel/src/bpf/types.h"
 
-enum bpf_map_type {
-	BPF_MAP_TYPE_UNSPEC = 0,
-	BPF_MAP_TYPE_HASH = 1,
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
-	BPF_MAP_TYPE_LRU_HASH = 9,
-	BPF_MAP_TYPE_LPM_TRIE = 11,
-	BPF_MAP_TYPE_RINGBUF = 27,
-};
-enum { BPF_F_NO_PREALLOC = 1 };
-enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_ADJ_ROOM_NET = 0, BPF_F_ADJ_ROOM_FIXED_GSO = 1, BPF_F_ADJ_ROOM_NO_CSUM_RESET = 1 << 5 };
 enum { BPF_F_RECOMPUTE_CSUM = 1 };
 enum { BPF_F_CURRENT_NETNS = -1 };
 enum { BPF_FIB_LKUP_RET_SUCCESS = 0, BPF_FIB_LKUP_RET_NO_NEIGH = 7 };
-enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 /* What a program answers whose packet goes on to the next one, by tcx link (TCX_NEXT) and as a filter (TC_ACT_UNSPEC). */
 #define GO_ON -1
 

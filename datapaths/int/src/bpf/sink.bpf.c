@@ -53,6 +53,10 @@ struct arrival {
 	__u16 length;
 	__u16 packets;
 };
+/* src/sink.rs. */
+PLACE(struct arrival, tuple, 8);
+PLACE(struct arrival, length, 44);
+PLACE(struct arrival, packets, 46);
 
 /* Two sizes: one for two hops and the lean profile, which nearly all are, and one for what else there may be. */
 #define SMALL 64

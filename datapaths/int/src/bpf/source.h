@@ -124,6 +124,15 @@ struct flow {
 	/* When its first data left. */
 	__u64 begun_ns;
 };
+/* src/flows.rs. */
+PLACE(struct flow, cookie, 0);
+PLACE(struct flow, headers, 8);
+PLACE(struct flow, last_ns, 16);
+PLACE(struct flow, paused_until_ns, 32);
+PLACE(struct flow, sequence, 40);
+PLACE(struct flow, seen_ns, 72);
+PLACE(struct flow, ended, 92);
+PLACE(struct flow, begun_ns, 96);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -63,7 +63,9 @@ struct meter {
 	__u32 begun;
 	__u64 squares[2];
 };
-_Static_assert(__builtin_offsetof(struct meter, lost) == 52 && __builtin_offsetof(struct meter, begun) == 56, "as src/transit.rs has them");
+/* src/transit.rs. */
+PLACE(struct meter, lost, 52);
+PLACE(struct meter, begun, 56);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

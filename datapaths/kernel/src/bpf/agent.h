@@ -7,6 +7,7 @@
 #ifndef PACELINE_AGENT_H
 #define PACELINE_AGENT_H
 
+#include "layout.h"
 #include "window.h"
 
 /* An agent that has shown no sign of life for this long is gone: its flows are CUBIC. Our choice: half of what a stall may last. */
@@ -130,8 +131,56 @@ struct counts {
 };
 
 _Static_assert(sizeof(struct report) == 112, "agent/report.rs");
+PLACE(struct report, at, 0);
+PLACE(struct report, first_sent, 8);
+PLACE(struct report, last_sent, 16);
+PLACE(struct report, slot, 24);
+PLACE(struct report, generation, 28);
+PLACE(struct report, kind, 32);
+PLACE(struct report, state, 33);
+PLACE(struct report, flags, 34);
+PLACE(struct report, backoff, 35);
+PLACE(struct report, mss, 36);
+PLACE(struct report, una, 40);
+PLACE(struct report, next, 44);
+PLACE(struct report, written, 48);
+PLACE(struct report, highest, 52);
+PLACE(struct report, sacked, 56);
+PLACE(struct report, in_flight, 60);
+PLACE(struct report, delivered, 64);
+PLACE(struct report, marked, 68);
+PLACE(struct report, lost, 72);
+PLACE(struct report, resent, 76);
+PLACE(struct report, recoveries, 80);
+PLACE(struct report, echoes, 84);
+PLACE(struct report, timeouts, 88);
+PLACE(struct report, undone, 92);
+PLACE(struct report, rtt, 96);
+PLACE(struct report, rtt_least, 100);
+PLACE(struct report, srtt, 104);
 _Static_assert(sizeof(struct greeting) == 160, "agent/report.rs");
+PLACE(struct greeting, family, 112);
+PLACE(struct greeting, local_port, 114);
+PLACE(struct greeting, remote_port, 116);
+PLACE(struct greeting, namespace, 120);
+PLACE(struct greeting, local, 124);
+PLACE(struct greeting, remote, 140);
 _Static_assert(sizeof(struct answer) == 40, "agent/mapped.rs");
+PLACE(struct answer, rate, 0);
+PLACE(struct answer, generation, 8);
+PLACE(struct answer, turn, 12);
+PLACE(struct answer, window, 16);
+PLACE(struct answer, interval, 20);
+PLACE(struct answer, delivered, 24);
+PLACE(struct answer, episodes, 28);
+PLACE(struct answer, flags, 32);
+_Static_assert(sizeof(struct control) == 16 && sizeof(struct counts) == 24, "agent/mapped.rs");
+PLACE(struct control, alive, 0);
+PLACE(struct control, agent, 8);
+PLACE(struct control, most, 12);
+PLACE(struct counts, no_slot, 0);
+PLACE(struct counts, no_room, 8);
+PLACE(struct counts, lapses, 16);
 
 /* What a window shaped by proportional rate reduction (RFC 6937) goes by. */
 struct glide {

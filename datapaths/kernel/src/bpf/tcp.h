@@ -9,33 +9,7 @@
 #ifndef PACELINE_TCP_H
 #define PACELINE_TCP_H
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
-
-typedef _Bool bool;
-#define true 1
-#define false 0
-
-/* Of what libbpf's headers name, and of the maps here. Values: include/uapi/linux/bpf.h. */
-enum bpf_map_type {
-	BPF_MAP_TYPE_UNSPEC = 0,
-	BPF_MAP_TYPE_HASH = 1,
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_QUEUE = 22,
-	BPF_MAP_TYPE_SK_STORAGE = 24,
-	BPF_MAP_TYPE_RINGBUF = 27,
-};
-enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1 << 10, BPF_F_CURRENT_CPU = 0xffffffff };
-enum { BPF_NOEXIST = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1, BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+#include "types.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
