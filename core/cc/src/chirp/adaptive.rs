@@ -35,55 +35,55 @@ use super::geometry::{Chirp, Divisor, LONGEST};
 use super::train::{Arrival, FEWEST, Train, Unread};
 
 /// Packets of each opening burst: half the initial window (the module of 2018).
-const BURST: u64 = 5;
+const BURST_PACKETS: u64 = 5;
 /// Opening bursts.
 const BURSTS: u64 = 2;
 /// Time between them where no RTT is known: a third of the paper's shortest RTT (our choice).
 const BURST_GUARD: Nanos = Nanos::from_millis(5);
 /// The two parts of a flow that fits the initial window are this much of an RTT apart (our choice: five packets at 100
 /// Mbit/s take 0.6 ms, a sixteenth of 15 ms is 0.9 ms).
-const SHORT_GUARD: u64 = 16;
+const SHORT_GUARDS_PER_RTT: u64 = 16;
 /// Average gap of the first chirps when the bursts measured nothing: this part of an RTT (newest branch), or 200 us (2019).
-const UNKNOWN: u64 = 64;
+const UNKNOWN_GAPS_PER_RTT: u64 = 64;
 const UNKNOWN_GAP: Nanos = Nanos::from_micros(200);
 /// Fewest packets of a chirp: pathChirp's shortest excursion.
-const SHORTEST: usize = 5;
+const SHORTEST_CHIRP: usize = 5;
 /// Chirps under way when the load is used up: while one returns, another is on its way and a third leaves.
-const UNDER_WAY: f64 = 3.0;
+const CHIRPS_UNDER_WAY: f64 = 3.0;
 /// Chirps leave at no less than this share of the capacity found, and wait then, so that short flows end early.
-const LEAST_SHARE: f64 = 0.5;
+const LEAST_PACE_SHARE: f64 = 0.5;
 /// A gap this many times that of the bursts means that there is other traffic.
-const BUSY: f64 = 1.125;
+const BUSY_GAP_RATIO: f64 = 1.125;
 /// Calm growth a round trip is at most this share of what is missing...
-const APPROACH: f64 = 1.0 / 3.0;
+const APPROACH_SHARE: f64 = 1.0 / 3.0;
 /// ...above this share of what the gap found would fill; below, the gain alone counts.
-const FREE: f64 = 0.2;
+const FREE_SHARE: f64 = 0.2;
 /// Busy growth in packets a round trip, and what each round trip without a mark adds to it.
-const STEP: f64 = 4.0;
-const STEP_GROWTH: f64 = 2.0;
+const BUSY_STEP: f64 = 4.0;
+const BUSY_STEP_GROWTH: f64 = 2.0;
 /// What a mark takes off the load, in packets: less than the half of a scalable control, which grows by one a round trip.
-const MARK: f64 = 0.35;
+const LOAD_OFF_PER_MARK: f64 = 0.35;
 /// The load stays at one shortest chirp.
-const LEAST_LOAD: f64 = SHORTEST as f64;
+const LEAST_LOAD: f64 = SHORTEST_CHIRP as f64;
 /// Near enough to what the gap found would fill, and what is handed over then.
-const NEAR: f64 = 0.8;
-const HANDED: f64 = 0.95;
+const NEAR_SHARE: f64 = 0.8;
+const HAND_OVER_SHARE: f64 = 0.95;
 /// Round trips without calm growth, in total, that end it.
-const PATIENCE: f64 = 20.0;
+const LONGEST_WAIT: f64 = 20.0;
 /// The same while it looks whether capacity has become free: it takes what is free, and displaces no other flow.
-const LOOK: f64 = 2.0;
+const LONGEST_LOOK: f64 = 2.0;
 /// A standing queue this long ends it (newest branch): the capacity has fallen, or another flow fills the queue.
-const OVERLOAD: Nanos = Nanos::from_millis(30);
+const LONGEST_QUEUE: Nanos = Nanos::from_millis(30);
 /// Trains in a row that could not be read and end it.
-const UNREADABLE: u32 = 8;
+const MOST_UNREADABLE: u32 = 8;
 /// Deviations of the estimates, as shares of the gap, below which they count as repeating, above which as scattered.
-const REPEATING: f64 = 0.125;
-const SCATTERED: f64 = 0.25;
+const REPEATING_BELOW: f64 = 0.125;
+const SCATTERED_ABOVE: f64 = 0.25;
 /// A silence of this long halves what was in use before it (RFC 7661 section 4.4.3).
-const VALID: Nanos = Nanos::from_secs(300);
+const SILENCE_THAT_HALVES: Nanos = Nanos::from_secs(300);
 /// Round trips without a mark, beyond twice those between marks in a steady state, that mean that capacity has become free
 /// (Paced Chirping section V has two; twice is ours, because one steady flow's intervals scatter).
-const VANISHED: f64 = 2.0;
+const VANISHED_AFTER: f64 = 2.0;
 
 /// One train of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -186,7 +186,7 @@ impl Adaptive {
             ended: Stage::Over,
             gap: None,
             capacity: None,
-            scatter: SCATTERED,
+            scatter: SCATTERED_ABOVE,
             srtt: Nanos::ZERO,
             min_rtt: Nanos::MAX,
             load: INITIAL_WINDOW,
@@ -213,7 +213,7 @@ impl Adaptive {
 
     /// The gap found.
     fn found(&self) -> Nanos {
-        let unknown = if self.srtt > Nanos::ZERO { self.srtt.mul_div(1, UNKNOWN) } else { UNKNOWN_GAP };
+        let unknown = if self.srtt > Nanos::ZERO { self.srtt.mul_div(1, UNKNOWN_GAPS_PER_RTT) } else { UNKNOWN_GAP };
         self.gap.unwrap_or(unknown)
     }
 
@@ -231,7 +231,7 @@ impl Adaptive {
     /// Packets of the next chirp: its part of the load, and enough for acknowledgements that are shared.
     fn size(&self) -> usize {
         let shared = if self.shared > 1 { FEWEST * self.shared } else { 0 };
-        ((self.load / UNDER_WAY) as usize).max(SHORTEST).min(self.settings.packets).max(shared)
+        ((self.load / CHIRPS_UNDER_WAY) as usize).max(SHORTEST_CHIRP).min(self.settings.packets).max(shared)
     }
 
     /// The train that the next packet belongs to, and the packet's index there.
@@ -246,7 +246,7 @@ impl Adaptive {
         let shape = if self.bursts > 0 {
             self.short |= self.next == 0 && left as f64 <= INITIAL_WINDOW;
             self.bursts -= 1;
-            Shape::Burst(left.min(BURST) as usize)
+            Shape::Burst(left.min(BURST_PACKETS) as usize)
         } else if left < size as u64 {
             Shape::Rest(left as usize)
         } else {
@@ -262,11 +262,11 @@ impl Adaptive {
         let part =
             |of: u64| if self.srtt > Nanos::ZERO { self.srtt.mul_div(1, of) } else { BURST_GUARD.mul_div(2, of) };
         match shape {
-            Shape::Burst(_) if self.short => part(SHORT_GUARD),
+            Shape::Burst(_) if self.short => part(SHORT_GUARDS_PER_RTT),
             Shape::Burst(_) if self.bursts > 0 => part(2),
             Shape::Burst(_) | Shape::Rest(_) => self.centre(),
             Shape::Chirp(chirp) => {
-                let share = (self.load / self.filling(self.found()).max(1.0)).clamp(LEAST_SHARE, 1.0);
+                let share = (self.load / self.filling(self.found()).max(1.0)).clamp(LEAST_PACE_SHARE, 1.0);
                 let whole = self.centre().mul_f64(chirp.packets() as f64 / share);
                 (whole - chirp.length()).max(self.centre())
             }
@@ -275,7 +275,7 @@ impl Adaptive {
 
     fn on_acked(&mut self, packet: &Acked, arrival: Arrival) {
         if packet.ce {
-            self.load = (self.load - MARK).max(LEAST_LOAD);
+            self.load = (self.load - LOAD_OFF_PER_MARK).max(LEAST_LOAD);
         }
         let Some((number, index)) = untag(packet.tag) else { return };
         let Some(at) = self.flying.iter().position(|flying| flying.train.number == number) else { return };
@@ -326,9 +326,9 @@ impl Adaptive {
     /// Growth of the load from one round trip to the next while no other flow is there.
     fn gain(&self) -> f64 {
         let gain = self.settings.gain;
-        if self.scatter < REPEATING {
+        if self.scatter < REPEATING_BELOW {
             gain + 1.0
-        } else if self.scatter <= SCATTERED {
+        } else if self.scatter <= SCATTERED_ABOVE {
             gain
         } else {
             1.0 + (gain - 1.0) / 2.0
@@ -341,39 +341,43 @@ impl Adaptive {
         // The train's part of a round trip.
         let part = packets / self.load;
         let room = (target.min(self.filling(reading)) - self.load).max(0.0);
-        let met = self.capacity.is_some_and(|capacity| reading > capacity.mul_f64(BUSY));
+        let met = self.capacity.is_some_and(|capacity| reading > capacity.mul_f64(BUSY_GAP_RATIO));
         let busy = marked > 0.0 || met;
         // Marks say when it is too much; where none ever came, the delay has to.
         let pushing = busy && self.marked_at.is_some();
         if busy {
-            let step = (STEP + STEP_GROWTH * self.unmarked) * part * (1.0 - marked);
+            let step = (BUSY_STEP + BUSY_STEP_GROWTH * self.unmarked) * part * (1.0 - marked);
             self.load += match (self.looking, pushing) {
                 (true, _) => 0.0,
                 (false, true) => step,
                 (false, false) => step.min(room),
             };
         } else {
-            let most = if self.load < FREE * target { f64::INFINITY } else { APPROACH * (target - self.load).max(0.0) };
+            let most = if self.load < FREE_SHARE * target {
+                f64::INFINITY
+            } else {
+                APPROACH_SHARE * (target - self.load).max(0.0)
+            };
             let step = ((self.gain() - 1.0) * packets).min(most * part).min(room);
             if step > 0.0 {
                 self.waiting -= part;
             }
             self.load += step;
         }
-        self.near = if !pushing && self.load >= NEAR * target { self.near + packets } else { 0.0 };
+        self.near = if !pushing && self.load >= NEAR_SHARE * target { self.near + packets } else { 0.0 };
     }
 
     /// Where the start-up ends: the window that is handed over.
     fn end(&self) -> Option<f64> {
         // Half a round trip of chirps confirms it.
         if self.near > 0.0 && self.near >= self.load / 2.0 {
-            return Some(self.load.max(HANDED * self.filling(self.found())));
+            return Some(self.load.max(HAND_OVER_SHARE * self.filling(self.found())));
         }
-        if self.srtt >= self.min_rtt + OVERLOAD {
+        if self.srtt >= self.min_rtt + LONGEST_QUEUE {
             return Some(self.load * self.min_rtt.as_nanos() as f64 / self.srtt.as_nanos() as f64);
         }
-        let patience = if self.looking { LOOK } else { PATIENCE };
-        (self.waiting > patience || self.unreadable >= UNREADABLE).then_some(self.load)
+        let patience = if self.looking { LONGEST_LOOK } else { LONGEST_WAIT };
+        (self.waiting > patience || self.unreadable >= MOST_UNREADABLE).then_some(self.load)
     }
 
     /// Trains under way will not be read.
@@ -446,7 +450,7 @@ impl StartUp for Adaptive {
                     };
                     self.on_acked(packet, arrival);
                 }
-                if self.ragged >= UNREADABLE {
+                if self.ragged >= MOST_UNREADABLE {
                     self.stage = Stage::Slow;
                     window.cwnd = self.load;
                     self.forget_trains();
@@ -481,7 +485,7 @@ impl StartUp for Adaptive {
         if restart.idle < restart.rto || self.srtt == Nanos::ZERO || self.stage == Stage::Slow {
             return false;
         }
-        let halvings = VALID.times_in(restart.idle).min(32);
+        let halvings = SILENCE_THAT_HALVES.times_in(restart.idle).min(32);
         let standing = |packets: f64| (packets / (1u64 << halvings) as f64).max(INITIAL_WINDOW.min(packets));
         match self.stage {
             Stage::Chirping => {
@@ -505,14 +509,14 @@ impl StartUp for Adaptive {
         let Some(marked_at) = self.marked_at.filter(|_| self.settings.again) else { return false };
         // Over a step, sqrt(2 W)/2 round trips from mark to mark (Alizadeh et al., "Analysis of DCTCP", 2011).
         let twice_usual = libm::sqrt(2.0 * window.cwnd);
-        if !ack.window_limited || ack.now - marked_at < self.srtt.mul_f64(VANISHED + twice_usual) {
+        if !ack.window_limited || ack.now - marked_at < self.srtt.mul_f64(VANISHED_AFTER + twice_usual) {
             return false;
         }
         self.marked_at = Some(ack.now);
         self.looking = true;
         self.stage = Stage::Chirping;
         self.gap = Some(self.min_rtt.mul_f64(1.0 / window.cwnd.max(MINIMUM_WINDOW)));
-        self.scatter = SCATTERED;
+        self.scatter = SCATTERED_ABOVE;
         self.load = window.cwnd.max(LEAST_LOAD);
         (self.unmarked, self.waiting, self.near) = (0.0, 0.0, 0.0);
         (self.unreadable, self.ragged, self.bursts) = (0, 0, 0);
