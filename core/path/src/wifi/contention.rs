@@ -9,6 +9,12 @@ use paceline_cc::{Nanos, Time};
 use super::phy::{AIFS, SLOT};
 use crate::random::Stream;
 
+/// Contention window of best effort at the start, slots (IEEE 802.11-2016, aCWmin of OFDM).
+pub(super) const CW_MIN: u16 = 15;
+/// Largest contention windows of best effort, slots: of a station (aCWmax), and of an access point for its own use (hostapd's
+/// `tx_queue_data2`, as products have it).
+pub(super) const CW_MAX: [u16; 2] = [1023, 63];
+
 /// One that sends: a node, or a competitor.
 pub(super) struct Contender {
     /// Smallest and largest contention window, slots.

@@ -4,11 +4,10 @@ use paceline_cc::{Bytes, Nanos, Rate};
 use serde::{Deserialize, Serialize};
 
 use super::Phy;
+use super::contention::CW_MIN;
 use super::phy::{ACK, AIFS, BLOCK_ACK, CTS, RTS, SIFS, SLOT};
 use crate::loss::Loss;
 
-/// Contention window of best effort at the start, slots (IEEE 802.11-2016, aCWmin of OFDM).
-pub(super) const CW_MIN: u16 = 15;
 /// Most frames that one Block Ack answers (10.24.7).
 const MOST_FRAMES: u32 = 64;
 /// MAC header with QoS field, and frame check sequence (9.2.3).

@@ -2,8 +2,8 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::contention::{Contender, Contention, Interference};
-use super::keys::{CW_MIN, Shared, Turns};
+use super::contention::{CW_MAX, CW_MIN, Contender, Contention, Interference};
+use super::keys::{Shared, Turns};
 use super::phy::{ACK, CTS, RTS, SIFS};
 use super::radio::Role;
 use super::sender::Sender;
@@ -14,10 +14,6 @@ use crate::snapshot::LATELY;
 /// While no one who is looked at has anything to send, competitors and interference are followed for this long before the next
 /// packet (our choice: many exchanges; an hour of silence must not take long to pass).
 const FOLLOWED: Nanos = Nanos::from_millis(1000);
-
-/// Largest contention windows of best effort, slots: of a station (aCWmax), and of an access point for its own use (hostapd's
-/// `tx_queue_data2`, as products have it).
-const CW_MAX: [u16; 2] = [1023, 63];
 
 /// Everything on one channel.
 pub(super) struct Medium<P> {
