@@ -4,6 +4,7 @@
 //! (O'Neill's PCG XSL 128/64); the stream's seed is the run's seed and the purpose's name hashed by FNV-1a, mixed by
 //! SplitMix64 (our choice, because both are a few lines and fixed for ever).
 
+use paceline_path::mix;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -14,10 +15,7 @@ pub struct Seed(pub u64);
 impl Seed {
     /// A number for the stream of this name.
     pub fn derive(self, purpose: &str) -> u64 {
-        let hash = purpose
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-        split_mix(self.0 ^ hash)
+        mix(self.0 ^ fnv_1a(purpose.bytes()))
     }
 
     /// The generator for the stream of this name.
@@ -26,11 +24,9 @@ impl Seed {
     }
 }
 
-fn split_mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+/// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923): it notices a change, and need not withstand anyone.
+pub fn fnv_1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ pub use loss::{Duplicate, Gilbert, Loss, Lossy, share};
 pub use markov::Markov;
 pub use packet::{Contents, Element, Packet, Split};
 pub use queue::{Queue, QueueSpec};
+pub use random::mix;
 pub use reorder::{Holding, Reorder};
 pub use row::{Filter, Path, Verdict};
 pub use schedule::{Rates, Schedule};

@@ -56,8 +56,8 @@ impl Stream {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-fn mix(seed: u64) -> u64 {
+/// A step of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), a bijection: seeds that differ in few bits become unlike.
+pub fn mix(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use paceline_experiment::seed::fnv_1a;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -196,8 +197,12 @@ impl Points<'_> {
 impl Sweep {
     /// What the results depend on: text that is the same for the same sweep, whatever folder it stands in.
     pub fn identity(&self) -> String {
-        let traces: Vec<String> =
-            self.ground.traces.values().map(|trace| format!("{:016x}", digest(trace.millis()))).collect();
+        let traces: Vec<String> = self
+            .ground
+            .traces
+            .values()
+            .map(|trace| format!("{:016x}", fnv_1a(trace.millis().iter().flat_map(|time| time.to_le_bytes()))))
+            .collect();
         let keys = |axes: &Vec<usize>| axes.iter().map(|axis| self.axes[*axis].key.clone()).collect::<Vec<_>>();
         let identity = serde_json::json!({
             "version": self.ground.version,
@@ -243,12 +248,4 @@ impl Sweep {
         }
         format!("it holds another sweep ({} differ); {FIX}", names.join(", "))
     }
-}
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923): it notices that a file was changed, and need not withstand anyone.
-fn digest(times: &[u32]) -> u64 {
-    times
-        .iter()
-        .flat_map(|time| time.to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
