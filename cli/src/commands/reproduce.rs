@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if !to_standard {
         let table = table(&sections, crate::terminal::colors(&std::io::stdout()));
-        let world = if settings.world == World::Real { "Real sockets in real time." } else { "In the simulator." };
+        let world = if settings.world.is_real() { "Real sockets in real time." } else { "In the simulator." };
         crate::print(&format!("{}\n{world}\n\n{table}{}\n", paper.title, page.display()))?;
     }
     Ok(if claims().all(Claim::holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -8,7 +8,7 @@ use paceline_cc::entry::Entry;
 use paceline_lab::contestant::{Contestant, ContestantError};
 use paceline_lab::race::{Job, Settings};
 use paceline_lab::record::Run;
-use paceline_lab::run::{RunError, World};
+use paceline_lab::run::RunError;
 use paceline_lab::runner::{Attempt, Progress, Runner, RunnerError, Task};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 
@@ -84,7 +84,7 @@ pub fn profiles(
             for (name, trace) in &traces {
                 source = source.with_trace(&format!("traces/{name}"), trace.clone());
             }
-            let settings = Settings { world: World::Sim, series: true, ..Settings::default() };
+            let settings = Settings { series: true, ..Settings::default() };
             let task = |plan| Passage { contestant: contestant.clone(), plan, settings: settings.clone() };
             tasks.extend(source.plans()?.into_iter().map(task));
         }

@@ -36,10 +36,7 @@ pub struct Ride {
 impl Ride {
     /// Where its trajectory comes from, and how often it is sampled besides.
     fn watching(&self) -> (Origin, Option<Nanos>) {
-        match self.world {
-            World::Sim => (Origin::Simulated, None),
-            World::Real => (Origin::RealTime, Some(STEP)),
-        }
+        if self.world.is_real() { (Origin::RealTime, Some(STEP)) } else { (Origin::Simulated, None) }
     }
 }
 
@@ -48,7 +45,7 @@ impl Task for Ride {
     type Error = RigError;
 
     fn name(&self) -> String {
-        let place = if self.world == World::Real { ", in real time" } else { "" };
+        let place = if self.world.is_real() { ", in real time" } else { "" };
         format!("{} on {}{place}", self.contestant, self.rig.name())
     }
 
@@ -79,7 +76,7 @@ impl Task for Ride {
         let observers = Observers { sample_every, tap, ..Observers::default() };
         let ended = run::run(&plan, &self.contestant, self.world, &observers)?;
         let mut trajectory = watch.lock().unwrap_or_else(PoisonError::into_inner).trajectory();
-        if self.world == World::Real {
+        if self.world.is_real() {
             if trajectory.points.is_empty() {
                 let mss = ended.flows.first().map_or(1448.0, |flow| f64::from(flow.mss));
                 trajectory = sampled(&name, &ended.outcome, mss);

@@ -32,6 +32,11 @@ pub enum World {
 }
 
 impl World {
+    /// Whether it runs in real time, where runs share the host.
+    pub fn is_real(self) -> bool {
+        self == Self::Real
+    }
+
     /// How many runs at once, 0 for one per core: in the real world a single one where nothing else is asked for.
     pub fn threads(self, wanted: usize) -> usize {
         match self {

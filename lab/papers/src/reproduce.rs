@@ -62,9 +62,9 @@ pub enum Runs {
 impl Runs {
     /// The option that asks for this world where another is usual.
     fn option(self, world: World) -> &'static str {
-        match (self, world) {
-            (Self::RealFirst, World::Sim) => " --sim",
-            (Self::SimulatedFirst, World::Real) => " --real",
+        match (self, world.is_real()) {
+            (Self::RealFirst, false) => " --sim",
+            (Self::SimulatedFirst, true) => " --real",
             _ => "",
         }
     }
@@ -258,7 +258,7 @@ impl Paper {
                 })?]
             }
         };
-        let real = settings.world == World::Real;
+        let real = settings.world.is_real();
         let given = settings;
         let mut settings = settings.clone();
         if real {

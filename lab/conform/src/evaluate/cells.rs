@@ -7,7 +7,7 @@ use std::sync::Arc;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::race::{Job, Settings};
 use paceline_lab::record::{FlowRecord, Run};
-use paceline_lab::run::{RunError, World};
+use paceline_lab::run::RunError;
 use paceline_lab::runner::{Attempt, Task};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 use paceline_path::{Trace, TraceError};
@@ -82,7 +82,7 @@ impl Cell {
         for (name, trace) in traces.iter().filter(|(name, _)| text.contains(name)) {
             source = source.with_trace(name, Arc::clone(trace));
         }
-        let settings = Settings { world: World::Sim, series: self.series, ..Settings::default() };
+        let settings = Settings { series: self.series, ..Settings::default() };
         let task = |plan| CellTask {
             question,
             cell: self.clone(),

@@ -15,7 +15,7 @@ use super::{ReproduceError, Settings};
 use crate::claim::ClaimError;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::run::{self, Observers, RunError, World};
+use paceline_lab::run::{self, Observers, RunError};
 use paceline_lab::runner::{Attempt, Memory, Progress, Runner, Task};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 use paceline_lab::shell::quoted;
@@ -218,7 +218,7 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
     }
 
     fn key(&self) -> String {
-        let world = if self.settings.world == World::Real { " --real" } else { "" };
+        let world = if self.settings.world.is_real() { " --real" } else { "" };
         let settings = Settings { runs: None, ..self.settings.clone() };
         format!("{}{}{world}", self.setup.command(), settings.repeated())
     }
@@ -245,7 +245,7 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
 impl Bench<'_> {
     /// Whether it runs in real time.
     pub(super) fn is_real(&self) -> bool {
-        self.settings.world == World::Real
+        self.settings.world.is_real()
     }
 
     /// Runs every setup as often as its scenario says, and keeps of each run what `digest` takes: by setup, then by run.
@@ -281,7 +281,7 @@ impl Bench<'_> {
             plans.iter().map(move |plan| Job { index, setup, plan, settings, digest })
         });
         let mut jobs: Vec<Job<'_, _>> = all.collect();
-        if settings.world == World::Real {
+        if settings.world.is_real() {
             // Whatever the machine does meanwhile, it does to all of them; of two neighbours each comes first in turn.
             jobs.sort_by_key(|job| (job.plan.number, job.index / 2, (job.index + job.plan.number as usize) % 2));
         }

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::grid::{Grid, alone, grids};
 use super::{Claim, Paper, ReproduceError, Section, Settings};
-use paceline_lab::run::World;
 use paceline_lab::version::VERSION;
 use paceline_report::{self, ReportError};
 
@@ -87,7 +86,7 @@ fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<St
             all => claims().count(),
             command => command,
             scores => Serde(scores),
-            real => settings.world == World::Real,
+            real => settings.world.is_real(),
             sections => Serde(sections.iter().map(Shown::of).collect::<Vec<_>>()),
         },
     )

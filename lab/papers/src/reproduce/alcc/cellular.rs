@@ -8,7 +8,6 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, START_UP, STEP, apart, close, over, stated};
-use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 
@@ -34,7 +33,7 @@ fn name(link: &Path) -> String {
 
 /// Figures 16 and 17: the application's window below TCP's.
 pub(super) fn windows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    if bench.settings.world == World::Sim {
+    if !bench.is_real() {
         let setup = "The simulator's TCP reports no window: this figure needs the real world.".to_owned();
         return Ok(Findings { setup: vec![setup], ..Findings::default() });
     }

@@ -6,7 +6,6 @@ use super::super::{Cell, Claim, Findings, ReproduceError, Table};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, over, stated};
-use paceline_lab::run::World;
 use paceline_report::svg::short;
 
 /// Who is compared with native Copa: the client/server variant, the server alone, and the server alone without a queue.
@@ -19,7 +18,7 @@ const ABOVE: [(&str, &str); 3] = [
 const GOAL: f64 = 1.0;
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    if bench.settings.world == World::Sim {
+    if !bench.is_real() {
         let setup = "The simulator has no processor time of endpoints: this figure needs a real race.".to_owned();
         return Ok(Findings { setup: vec![setup], ..Findings::default() });
     }

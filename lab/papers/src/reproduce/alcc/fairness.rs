@@ -7,7 +7,6 @@ use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, over, stated};
 use super::{BESIDE_CUBIC, TEN};
 use paceline_lab::measure::jain;
-use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
@@ -37,10 +36,8 @@ fn told_of_ten(runs: &[Run], seconds: f64) -> (f64, String) {
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let seconds = bench.settings.seconds.unwrap_or(30.0);
     // Sockets of a process share their RTT through the engine, which the simulator does not have.
-    let ten: &[&str] = match bench.settings.world {
-        World::Real => &["copa@alcc:share=on", "copa@alcc", "copa@udp", "cubic@tcp"],
-        World::Sim => &["copa@alcc", "copa@udp", "cubic@tcp"],
-    };
+    let ten = ["copa@alcc:share=on", "copa@alcc", "copa@udp", "cubic@tcp"];
+    let ten = if bench.is_real() { &ten[..] } else { &ten[1..] };
     let pairs = ["copa@alcc", "copa@udp"];
     let setups: Vec<Setup> = ten
         .iter()

@@ -8,7 +8,6 @@ use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
 use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, stated};
 use super::{CELLULAR, RAPID};
-use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
@@ -322,10 +321,7 @@ impl Comparison {
 
 /// As sentences say it.
 pub(super) fn where_it_ran(bench: &Bench<'_>) -> &'static str {
-    match bench.settings.world {
-        World::Sim => "in the simulator",
-        World::Real => "real sockets in real time",
-    }
+    if bench.is_real() { "real sockets in real time" } else { "in the simulator" }
 }
 
 fn highest(panels: &[Panel]) -> f64 {
@@ -380,7 +376,7 @@ fn lowers(bench: &Bench<'_>) -> (Vec<&'static str>, Option<String>) {
 pub(super) fn is_there(bench: &Bench<'_>, lower: &str) -> bool {
     let known = format!("copa@alcc/{lower}").parse::<paceline_lab::contestant::Contestant>().is_ok();
     let name = if lower == "open" { paceline_cc::datapath::OPEN_WINDOW } else { lower };
-    known && (bench.settings.world == World::Sim || kernel_has(name))
+    known && (!bench.is_real() || kernel_has(name))
 }
 
 #[cfg(target_os = "linux")]

@@ -6,7 +6,6 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
 use super::{TUNNEL_TCP, TUNNEL_UDP};
-use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
@@ -118,9 +117,10 @@ pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> 
 }
 
 fn said(bench: &Bench<'_>, what: &str, runs: usize) -> String {
-    let tunnel = match bench.settings.world {
-        World::Sim => "as flows see it, a rate and a queue of 200 kB at its entry",
-        World::Real => "a TCP connection (CUBIC) between two TUN devices over a link with a queue of 200 kB",
+    let tunnel = if bench.is_real() {
+        "a TCP connection (CUBIC) between two TUN devices over a link with a queue of 200 kB"
+    } else {
+        "as flows see it, a rate and a queue of 200 kB at its entry"
     };
     format!(
         "A tunnel of {MBPS} Mbit/s, {tunnel}, with 20 ms of RTT; {what}. {} of each, {}. Rates are means of a visit \

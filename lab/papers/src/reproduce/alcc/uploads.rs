@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_lab::run::World;
 use paceline_lab::runner::Batch;
 use paceline_lab::scenario::ScenarioError;
 use paceline_lab::stats::Median;
@@ -121,7 +120,7 @@ fn near(ratio: f64) -> bool {
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let only = |what: String| Ok(Findings { setup: vec![what], ..Findings::default() });
-    if bench.settings.world == World::Sim {
+    if !bench.is_real() {
         return only("The simulator runs no Java: this figure needs the real world.".to_owned());
     }
     let programs = match Programs::find() {

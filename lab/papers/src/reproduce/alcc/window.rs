@@ -6,7 +6,6 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CONSTANT;
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, apart, over, stated};
-use paceline_lab::run::World;
 use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::svg::short;
 
@@ -132,7 +131,7 @@ const BUFFERS: [&str; 3] = ["50kB", "100kB", "200kB"];
 
 /// Figure 18.
 pub(super) fn buffers(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    if bench.settings.world == World::Sim {
+    if !bench.is_real() {
         let setup = "The simulator's sockets have no send buffer: this figure needs the real world.".to_owned();
         return Ok(Findings { setup: vec![setup], ..Findings::default() });
     }

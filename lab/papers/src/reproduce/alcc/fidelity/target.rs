@@ -318,7 +318,7 @@ fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError
         });
         rows[*at].causes = causes.collect();
     }
-    if bench.settings.world == World::Sim {
+    if !bench.is_real() {
         return Ok(());
     }
     let measured: Vec<Vec<String>> = rows.iter().map(|row| without_own_window(row, rows)).collect();
@@ -374,7 +374,7 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
     let settings = bench.settings;
     let base = |path: &std::path::PathBuf| std::path::PathBuf::from(path.file_name().unwrap_or_default());
     let named = Settings { traces: settings.traces.iter().map(base).collect(), ..settings.clone() };
-    let world = if settings.world == World::Sim { " --sim" } else { "" };
+    let world = if settings.world.is_real() { "" } else { " --sim" };
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().nth(2).unwrap_or("unknown").to_owned();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
