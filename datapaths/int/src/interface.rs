@@ -1,7 +1,8 @@
 //! A network interface of the calling thread's namespace.
 
 use nix::ifaddrs::getifaddrs;
-use nix::net::if_::if_indextoname;
+use rustix::net::netdevice::index_to_name;
+use rustix::net::{AddressFamily, SocketType, socket};
 
 use crate::NodeError;
 
@@ -50,8 +51,9 @@ impl Interface {
     /// # Errors
     /// When the interface is gone, from the network namespace that it was found in; with it went what was attached to it, for good.
     pub(crate) fn ensure(&self, role: &'static str) -> Result<(), NodeError> {
-        if_indextoname(self.index.unsigned_abs())
-            .map(drop)
-            .map_err(|_| NodeError::Gone { name: self.name.clone(), role })
+        // `if_indextoname` of nix takes an interface that is gone for one without a name (0.31).
+        let any = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
+        let there = any.and_then(|any| index_to_name(any, self.index.unsigned_abs()));
+        there.map(drop).map_err(|_| NodeError::Gone { name: self.name.clone(), role })
     }
 }
