@@ -1,24 +1,52 @@
 //! Options as one text: `cc=copa:delta=0.1 mode=queue`. Their meaning is [`Options`]'s own.
 
-use paceline_alcc::options::{OPTIONS, Options, Variable};
+use paceline_alcc::options::{OPTIONS, OptionProblem, Options, OptionsError, Variable};
+
+/// Why a text of options cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TextError {
+    /// Not NAME=VALUE.
+    #[error("options: '{0}' is not NAME=VALUE")]
+    NoValue(String),
+    /// No such option.
+    #[error("options: '{0}' is not one of {list}", list = names().join(", "))]
+    Unknown(String),
+    /// An option that is given twice.
+    #[error("options: '{0}' is given twice")]
+    Twice(String),
+    /// A value of the text that cannot be used.
+    #[error("options: {option}: {problem}")]
+    Value {
+        /// The option, as the text has it.
+        option: &'static str,
+        /// What is wrong with the value.
+        problem: OptionProblem,
+    },
+    /// The same of the environment.
+    #[error(transparent)]
+    Environment(OptionsError),
+}
+
+fn names() -> Vec<&'static str> {
+    OPTIONS.iter().map(|option| option.variable.option).collect()
+}
 
 /// Reads a text of options; what it does not name is asked of `var`.
 ///
 /// # Errors
-/// One line: which option is wrong, and why.
-pub(crate) fn read(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<Options, String> {
+/// Which option is wrong, and why.
+pub(crate) fn read(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<Options, TextError> {
     let mut given: Vec<(Variable, &str)> = Vec::new();
     for word in text.split_whitespace() {
         let Some((name, value)) = word.split_once('=') else {
-            return Err(format!("options: '{word}' is not NAME=VALUE"));
+            return Err(TextError::NoValue(word.to_owned()));
         };
-        let variables = OPTIONS.iter().map(|option| option.variable);
-        let Some(variable) = variables.clone().find(|variable| variable.option == name) else {
-            let names: Vec<&str> = variables.map(|variable| variable.option).collect();
-            return Err(format!("options: '{name}' is not one of {}", names.join(", ")));
+        let mut variables = OPTIONS.iter().map(|option| option.variable);
+        let Some(variable) = variables.find(|variable| variable.option == name) else {
+            return Err(TextError::Unknown(name.to_owned()));
         };
         if given.iter().any(|(earlier, _)| earlier.name == variable.name) {
-            return Err(format!("options: '{name}' is given twice"));
+            return Err(TextError::Twice(name.to_owned()));
         }
         given.push((variable, value));
     }
@@ -26,12 +54,9 @@ pub(crate) fn read(text: &str, var: impl Fn(&str) -> Option<String>) -> Result<O
         let own = given.iter().find(|(known, _)| known.name == name).map(|(_, value)| (*value).to_owned());
         own.or_else(|| var(name))
     };
-    let options = Options::from_vars(find).map_err(|error| error.to_string());
-    // The line names the variable: where the text had it, name what the text has.
-    options.map_err(|error| {
-        let of_text =
-            given.iter().find_map(|(known, _)| error.strip_prefix(known.name).map(|rest| (known.option, rest)));
-        of_text.map_or_else(|| error.clone(), |(name, rest)| format!("options: {name}{rest}"))
+    Options::from_vars(find).map_err(|error| match given.iter().find(|(known, _)| known.name == error.variable) {
+        Some((known, _)) => TextError::Value { option: known.option, problem: error.problem },
+        None => TextError::Environment(error),
     })
 }
 
@@ -43,7 +68,7 @@ mod tests {
     use paceline_alcc::Mode;
     use paceline_alcc::options::{MODE, QUEUE};
 
-    fn from(text: &str) -> Result<Options, String> {
+    fn from(text: &str) -> Result<Options, TextError> {
         read(text, |name| (name == QUEUE).then(|| "2MB".to_owned()))
     }
 
@@ -58,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_in_one_line() {
-        let says = |text: &str| from(text).unwrap_err();
+        let says = |text: &str| from(text).unwrap_err().to_string();
         assert_eq!(says("copa"), "options: 'copa' is not NAME=VALUE");
         assert_eq!(
             says("speed=high"),
@@ -67,7 +92,7 @@ mod tests {
         assert_eq!(says("mode=queue mode=inline"), "options: 'mode' is given twice");
         assert_eq!(says("mode=fast"), "options: mode: 'fast' is not one of auto, queue, inline, framed");
         assert!(says("cc=copper").starts_with("options: cc: unknown controller 'copper'"));
-        let of_environment = read("", |name| (name == MODE).then(|| "fast".to_owned())).unwrap_err();
+        let of_environment = read("", |name| (name == MODE).then(|| "fast".to_owned())).unwrap_err().to_string();
         assert!(of_environment.starts_with("PACELINE_MODE: 'fast'"), "{of_environment}");
     }
 

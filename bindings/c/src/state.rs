@@ -175,7 +175,7 @@ impl State {
 }
 
 fn read(text: &str) -> Outcome<Options> {
-    options::read(text, |name| std::env::var(name).ok()).map_err(|line| Failure::told(libc::EINVAL, line))
+    options::read(text, |name| std::env::var(name).ok()).map_err(|error| Failure::told(libc::EINVAL, error.to_string()))
 }
 
 /// What is in the queues when the program ends still leaves.

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, anyhow, bail};
 use paceline_alcc::export::{self, Settings};
 use paceline_alcc::filter::{self, Filter};
-use paceline_alcc::options::{LOG, Lower, OPTIONS, Options, Variable};
+use paceline_alcc::options::{LOG, Lower, OPTIONS, OptionProblem, Options, OptionsError, Variable};
 use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_emulator::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_emulator::machine::Verdict;
@@ -87,7 +87,7 @@ impl Given {
     fn check_text(&self) -> anyhow::Result<()> {
         let paths = [export::QLOG, LOG.name];
         let wrong = self.0.iter().find(|(name, value)| !paths.contains(name) && value.to_str().is_none());
-        wrong.map_or(Ok(()), |(name, _)| Err(as_option(&anyhow!("{name}: its value is not text"))))
+        wrong.map_or(Ok(()), |(name, _)| Err(as_option(&OptionProblem::NotText.of(name))))
     }
 }
 
@@ -195,13 +195,10 @@ fn environment(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     Ok(all)
 }
 
-/// An error that names a variable, naming the option.
-fn as_option(error: &dyn std::fmt::Display) -> anyhow::Error {
-    let text = error.to_string();
-    match text.strip_prefix("PACELINE_").and_then(|rest| rest.split_once(':')) {
-        Some((name, rest)) => anyhow!("--{}:{rest}", name.to_lowercase()),
-        None => anyhow!(text),
-    }
+/// An error of a variable, naming the option.
+fn as_option(OptionsError { variable, problem }: &OptionsError) -> anyhow::Error {
+    let option = variables().find(|known| known.name == *variable).map_or(*variable, |known| known.option);
+    anyhow!("--{option}: {problem}")
 }
 
 /// The program may change its folder.

@@ -1,12 +1,13 @@
 //! What is known of a controller and of a start-up by name, and their checked parameters.
 
 use std::fmt;
+use std::io;
 
 use crate::ability::Ability;
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
 use crate::foreign::clipped;
-use crate::mdi::Model;
-use crate::mdi::models::{self, Named};
+use crate::mdi::models::{self, Named, TooMany};
+use crate::mdi::{Model, ReadError};
 use crate::names::nearest;
 use crate::window::StartUp;
 
@@ -272,7 +273,7 @@ impl Params {
     pub(crate) fn parse(
         entry: &'static Entry,
         text: &str,
-        read: &mut dyn FnMut(&str) -> Option<Result<String, String>>,
+        read: &mut dyn FnMut(&str) -> Option<io::Result<String>>,
     ) -> Result<Self, SpecError> {
         let mut given: Vec<(&'static str, Value)> = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -348,17 +349,18 @@ fn default_of(entry: &'static Entry, param: &'static Param, start_up: Option<&'s
 fn provide(
     controller: &'static str,
     name: &str,
-    read: &mut dyn FnMut(&str) -> Option<Result<String, String>>,
+    read: &mut dyn FnMut(&str) -> Option<io::Result<String>>,
 ) -> Result<(), SpecError> {
-    let refused = |problem: String| SpecError::Model { controller, name: clipped(name), problem };
+    let refused = |problem| SpecError::Model { controller, name: clipped(name), problem: Box::new(problem) };
     if models::SHIPPED.iter().any(|(known, _)| *known == name) {
         return Ok(());
     }
     match read(name) {
         None => Ok(()),
         Some(text) => {
-            let model = Model::read(&text.map_err(refused)?).map_err(|error| refused(error.to_string()))?;
-            models::give(name, model).map(drop).map_err(|error| refused(error.to_string()))
+            let text = text.map_err(|error| refused(ModelProblem::Unreadable(error.to_string())))?;
+            let model = Model::read(&text).map_err(|error| refused(error.into()))?;
+            models::give(name, model).map(drop).map_err(|error| refused(error.into()))
         }
     }
 }
@@ -396,6 +398,21 @@ impl fmt::Display for Value {
             Self::Model(model) => f.write_str(model.name()),
         }
     }
+}
+
+/// Why a file cannot be a controller's model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelProblem {
+    /// The system does not give its text, for this reason.
+    #[error("cannot be read ({0}); name a shipped model or a file that you may read")]
+    Unreadable(String),
+    /// The text is not a model.
+    #[error(transparent)]
+    Text(#[from] ReadError),
+    /// The process knows too many.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
 }
 
 /// Why a controller could not be made from its text.
@@ -456,7 +473,7 @@ pub enum SpecError {
         /// The model as given.
         name: String,
         /// Why it cannot be read, or where it is wrong.
-        problem: String,
+        problem: Box<ModelProblem>,
     },
     /// A parameter of one start-up beside another.
     #[error("controller '{controller}': {param} does not apply to start={start}; it goes with {wanted}")]

@@ -6,6 +6,7 @@
 mod definition;
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 use crate::ability::Ability;
@@ -83,8 +84,7 @@ impl Spec {
         self.entry.needs().any(|need| need == ability) || of_start_up()
     }
 
-    /// Parses a text that the user of this machine wrote: where it names a file with a model, `read` gives its content, or
-    /// one line on why it cannot. [`Spec::from_str`] reads no file: a peer's text must not make a host read any.
+    /// Parses a text that the user of this machine wrote: where it names a file with a model, `read` gives its content. [`Spec::from_str`] reads no file: a peer's text must not make a host read any.
     ///
     /// ```
     /// use paceline_cc::Spec;
@@ -96,11 +96,11 @@ impl Spec {
     ///
     /// # Errors
     /// [`SpecError`] when it is not a controller, or the file is not a model.
-    pub fn read(text: &str, mut read: impl FnMut(&str) -> Result<String, String>) -> Result<Self, SpecError> {
+    pub fn read(text: &str, mut read: impl FnMut(&str) -> io::Result<String>) -> Result<Self, SpecError> {
         Self::parse(text, &mut |name| Some(read(name)))
     }
 
-    fn parse(text: &str, read: &mut dyn FnMut(&str) -> Option<Result<String, String>>) -> Result<Self, SpecError> {
+    fn parse(text: &str, read: &mut dyn FnMut(&str) -> Option<io::Result<String>>) -> Result<Self, SpecError> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let entry = find(name).ok_or_else(|| {
             let all = controllers();

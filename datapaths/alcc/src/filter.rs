@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use paceline_cc::foreign::clipped;
 
-use crate::options::Variable;
+use crate::options::{OptionProblem, OptionsError, Variable};
 
 /// Ports, at either end: `80,443,8000-8999`.
 pub const PORTS: &str = "PACELINE_PORTS";
@@ -48,40 +48,28 @@ pub struct Prefix {
     length: u8,
 }
 
-/// A part of a list that is neither a port nor a peer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FilterError {
-    /// Not a port, nor a range of ports.
-    #[error("{PORTS}: '{0}' is not a port; give numbers from 1 to 65535 or ranges of them, such as 80,443,8000-8999")]
-    Port(String),
-    /// Not an address, nor a prefix.
-    #[error("{PEERS}: '{0}' is not an address; give addresses or prefixes, such as 192.0.2.1,10.0.0.0/8,2001:db8::/32")]
-    Peer(String),
-}
-
 impl Filter {
     /// Reads [`PORTS`] and [`PEERS`] of this process.
     ///
     /// # Errors
-    /// [`FilterError`] for the first part of a list that is not what it should be.
-    pub fn from_env() -> Result<Self, FilterError> {
+    /// [`OptionsError`] for the first part of a list that is not what it should be.
+    pub fn from_env() -> Result<Self, OptionsError> {
         Self::from_vars(|name| std::env::var(name).ok())
     }
 
     /// As [`Filter::from_env`], from any source of variables.
     ///
     /// # Errors
-    /// [`FilterError`] for the first part of a list that is not what it should be.
-    pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self, FilterError> {
+    /// [`OptionsError`] for the first part of a list that is not what it should be.
+    pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let list = |name| var(name).unwrap_or_default();
         let parts = |text: &str| -> Vec<String> {
             text.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
         };
-        let ports =
-            parts(&list(PORTS)).into_iter().map(|part| ports(&part).ok_or_else(|| FilterError::Port(clipped(&part))));
-        let peers =
-            parts(&list(PEERS)).into_iter().map(|part| part.parse().map_err(|()| FilterError::Peer(clipped(&part))));
+        let port = |part: String| ports(&part).ok_or_else(|| OptionProblem::Port(clipped(&part)).of(PORTS));
+        let peer = |part: String| part.parse().map_err(|()| OptionProblem::Peer(clipped(&part)).of(PEERS));
+        let ports = parts(&list(PORTS)).into_iter().map(port);
+        let peers = parts(&list(PEERS)).into_iter().map(peer);
         Ok(Self { ports: ports.collect::<Result<_, _>>()?, peers: peers.collect::<Result<_, _>>()? })
     }
 
@@ -150,7 +138,7 @@ impl fmt::Display for Prefix {
 mod tests {
     use super::*;
 
-    fn filter(ports: &str, peers: &str) -> Result<Filter, FilterError> {
+    fn filter(ports: &str, peers: &str) -> Result<Filter, OptionsError> {
         Filter::from_vars(|name| Some(if name == PORTS { ports } else { peers }.to_owned()))
     }
 
@@ -185,10 +173,10 @@ mod tests {
     #[test]
     fn what_is_none_is_said() {
         for port in ["http", "0", "65536", "9-8", "80-", "-1"] {
-            assert_eq!(filter(port, ""), Err(FilterError::Port(port.to_owned())));
+            assert_eq!(filter(port, ""), Err(OptionProblem::Port(port.to_owned()).of(PORTS)));
         }
         for peer in ["host", "10.0.0.0/33", "::/129", "10.0.0.0/x"] {
-            assert_eq!(filter("", peer), Err(FilterError::Peer(peer.to_owned())));
+            assert_eq!(filter("", peer), Err(OptionProblem::Peer(peer.to_owned()).of(PEERS)));
         }
     }
 

@@ -46,7 +46,7 @@ pub use engine::{Engine, Observe};
 pub use figures::SocketStats;
 pub use held::Lent;
 pub use layer::{Framing, Layer};
-pub use options::{Acks, Lower, Mode, Options, OptionsError};
+pub use options::{Acks, Lower, Mode, OptionProblem, Options, OptionsError};
 pub use rtts::Rtts;
 pub use shared::Hooks;
 pub use socket::Socket;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::time::Duration;
 
 use paceline_cc::datapath::{SHIM, SHIM_QUEUE};
@@ -141,16 +141,13 @@ pub const LOG: Variable = Variable {
 pub struct EngineOption {
     /// What it is.
     pub variable: Variable,
-    read: fn(&mut Options, &str) -> Result<(), OptionsError>,
+    read: fn(&mut Options, &str) -> Result<(), OptionProblem>,
     write: fn(&Options) -> String,
 }
 
 /// The text of a model that the user of this machine names (`mdi:model=FILE`): at most as long as one may be.
-fn model(file: &str) -> Result<String, String> {
-    let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_TEXT as u64 + 1).read_to_string(&mut text));
-    read.map_err(|error| format!("cannot be read ({error}); name a shipped model or a file that you may read"))?;
-    Ok(text)
+fn model(file: &str) -> io::Result<String> {
+    io::read_to_string(File::open(file)?.take(MAX_TEXT as u64 + 1))
 }
 
 /// Every option of an engine.
@@ -180,7 +177,7 @@ pub const OPTIONS: [EngineOption; 9] = [
                    `paceline shim`) or `auto` (`inline` under `paceline shim`, else `queue`).",
         },
         read: |options, text| {
-            options.mode = word(MODE, text, &Mode::WORDS)?;
+            options.mode = word(text, &Mode::WORDS)?;
             Ok(())
         },
         write: |options| options.mode.to_string(),
@@ -195,7 +192,7 @@ pub const OPTIONS: [EngineOption; 9] = [
                    acknowledged), `info` (`TCP_INFO` alone, every 1 to 5 ms) or `auto` (`stamps` where the kernel has them).",
         },
         read: |options, text| {
-            options.acks = word(ACKS, text, &Acks::WORDS)?;
+            options.acks = word(text, &Acks::WORDS)?;
             Ok(())
         },
         write: |options| options.acks.to_string(),
@@ -209,9 +206,9 @@ pub const OPTIONS: [EngineOption; 9] = [
             what: "How much a connection's queue holds.",
         },
         read: |options, text| {
-            let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: QUEUE, source })?;
+            let bytes: Bytes = text.parse().map_err(OptionProblem::Unit)?;
             if !(64_000..=4_000_000_000).contains(&bytes.0) {
-                return Err(OptionsError::Queue(bytes));
+                return Err(OptionProblem::Queue(bytes));
             }
             options.queue = bytes.0 as usize;
             Ok(())
@@ -228,9 +225,9 @@ pub const OPTIONS: [EngineOption; 9] = [
                    connection stops.",
         },
         read: |options, text| {
-            let bytes: Bytes = text.parse().map_err(|source| OptionsError::Unit { name: MEMORY, source })?;
+            let bytes: Bytes = text.parse().map_err(OptionProblem::Unit)?;
             if bytes.0 > 1_000_000_000_000 {
-                return Err(OptionsError::Memory(bytes));
+                return Err(OptionProblem::Memory(bytes));
             }
             options.memory = usize::try_from(bytes.0).unwrap_or(usize::MAX);
             Ok(())
@@ -247,7 +244,7 @@ pub const OPTIONS: [EngineOption; 9] = [
                    and the connection reset.",
         },
         read: |options, text| {
-            let span: Nanos = text.parse().map_err(|source| OptionsError::Unit { name: LINGER, source })?;
+            let span: Nanos = text.parse().map_err(OptionProblem::Unit)?;
             options.linger = Duration::from_nanos(span.as_nanos());
             Ok(())
         },
@@ -284,7 +281,7 @@ pub const OPTIONS: [EngineOption; 9] = [
                    make its neighbours slow with it, so use it only where they trust each other.",
         },
         read: |options, text| {
-            options.share = word(SHARE, text, &SWITCH)?;
+            options.share = word(text, &SWITCH)?;
             Ok(())
         },
         write: |options| switch(options.share),
@@ -298,50 +295,69 @@ pub const OPTIONS: [EngineOption; 9] = [
             what: "Whether connections to one destination prefix share one window: `on` or `off`.",
         },
         read: |options, text| {
-            options.aggregate = word(AGGREGATE, text, &SWITCH)?;
+            options.aggregate = word(text, &SWITCH)?;
             Ok(())
         },
         write: |options| switch(options.aggregate),
     },
 ];
 
-/// What is wrong with an option, in one line.
+/// A variable whose value cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{variable}: {problem}")]
+pub struct OptionsError {
+    /// Its name, such as [`MODE`].
+    pub variable: &'static str,
+    /// What is wrong with the value.
+    pub problem: OptionProblem,
+}
+
+/// What is wrong with the value of a variable.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OptionsError {
+pub enum OptionProblem {
     /// No such controller, or not with these parameters.
-    #[error("{CONTROLLER}: {0}")]
+    #[error(transparent)]
     Controller(#[from] SpecError),
     /// Not one of the words that the variable takes.
-    #[error("{name}: '{value}' is not one of {wanted}")]
+    #[error("'{value}' is not one of {wanted}")]
     Word {
-        /// The variable.
-        name: &'static str,
         /// As given.
         value: String,
         /// What it takes.
         wanted: String,
     },
     /// Not a size or a time.
-    #[error("{name}: {source}")]
-    Unit {
-        /// The variable.
-        name: &'static str,
-        /// What is wrong.
-        source: UnitError,
-    },
+    #[error(transparent)]
+    Unit(#[from] UnitError),
     /// A queue too small to hold a chunk, or too large to count.
-    #[error("{QUEUE}: {0} is not between 64kB and 4GB")]
+    #[error("{0} is not between 64kB and 4GB")]
     Queue(Bytes),
     /// More memory than can be counted.
-    #[error("{MEMORY}: {0} is more than 1TB")]
+    #[error("{0} is more than 1TB")]
     Memory(Bytes),
+    /// Not a port, nor a range of ports.
+    #[error("'{0}' is not a port; give numbers from 1 to 65535 or ranges of them, such as 80,443,8000-8999")]
+    Port(String),
+    /// Not an address, nor a prefix.
+    #[error("'{0}' is not an address; give addresses or prefixes, such as 192.0.2.1,10.0.0.0/8,2001:db8::/32")]
+    Peer(String),
+    /// Bytes that are not a text.
+    #[error("its value is not text")]
+    NotText,
     /// The controller needs what the preloaded library lacks.
-    #[error("{CONTROLLER}: {0}")]
+    #[error(transparent)]
     Misfit(#[from] Misfit),
     /// Frames to clients that know nothing of them.
-    #[error("{MODE}: framed needs paceline at the other end; take auto, queue or inline")]
+    #[error("framed needs paceline at the other end; take auto, queue or inline")]
     Frames,
+}
+
+impl OptionProblem {
+    /// It is of this variable.
+    pub fn of(self, variable: &'static str) -> OptionsError {
+        OptionsError { variable, problem: self }
+    }
 }
 
 impl Options {
@@ -361,7 +377,7 @@ impl Options {
         let mut options = Self::default();
         for option in &OPTIONS {
             if let Some(text) = var(option.variable.name) {
-                (option.read)(&mut options, &text)?;
+                (option.read)(&mut options, &text).map_err(|problem| problem.of(option.variable.name))?;
             }
         }
         Ok(options)
@@ -370,13 +386,13 @@ impl Options {
     /// Whether a preloaded library can serve ordinary clients with them: with queues in mode queue, else inline.
     ///
     /// # Errors
-    /// [`OptionsError::Misfit`] and [`OptionsError::Frames`].
+    /// [`OptionProblem::Misfit`] and [`OptionProblem::Frames`].
     pub fn for_ordinary_clients(&self) -> Result<(), OptionsError> {
         if self.mode == Mode::Framed {
-            return Err(OptionsError::Frames);
+            return Err(OptionProblem::Frames.of(MODE));
         }
         let datapath = if self.mode == Mode::Queue { &SHIM_QUEUE } else { &SHIM };
-        Ok(datapath.carries(&self.controller)?)
+        datapath.carries(&self.controller).map_err(|misfit| OptionProblem::Misfit(misfit).of(CONTROLLER))
     }
 
     /// The variables that make a program's [`Options::from_env`] answer these options.
@@ -387,11 +403,11 @@ impl Options {
 
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
-fn word<T: Copy>(name: &'static str, text: &str, words: &[(&'static str, T)]) -> Result<T, OptionsError> {
+fn word<T: Copy>(text: &str, words: &[(&'static str, T)]) -> Result<T, OptionProblem> {
     let found = words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value);
     found.ok_or_else(|| {
         let wanted: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        OptionsError::Word { name, value: clipped(text), wanted: wanted.join(", ") }
+        OptionProblem::Word { value: clipped(text), wanted: wanted.join(", ") }
     })
 }
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use paceline_alcc::export::Settings;
+use paceline_alcc::export::{Settings, SettingsError};
 use paceline_alcc::filter::Filter;
 use paceline_alcc::options::LOG;
-use paceline_alcc::{Mode, Options};
+use paceline_alcc::{Mode, Options, OptionsError};
 
 /// Variable: when set, nothing is said but errors in the configuration.
 const QUIET: &str = "PACELINE_QUIET";
@@ -20,18 +20,29 @@ pub(crate) struct Config {
     pub(crate) quiet: bool,
 }
 
+/// What is wrong with the environment.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// An option of the engine or of the filter.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// What other processes are to see.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
 impl Config {
-    /// Reads the variables; the error is one line.
-    pub(crate) fn from_env() -> Result<Self, String> {
+    /// Reads the variables.
+    pub(crate) fn from_env() -> Result<Self, ConfigError> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let config = Self {
-            options: Options::from_env().map_err(|error| error.to_string())?,
-            filter: Filter::from_env().map_err(|error| error.to_string())?,
-            settings: Settings::from_env().map_err(|error| error.to_string())?,
+            options: Options::from_env()?,
+            filter: Filter::from_env()?,
+            settings: Settings::from_env()?,
             log: set(LOG.name).map(PathBuf::from),
             quiet: set(QUIET).is_some(),
         };
-        config.options.for_ordinary_clients().map_err(|error| error.to_string())?;
+        config.options.for_ordinary_clients()?;
         Ok(config)
     }
 

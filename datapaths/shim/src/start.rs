@@ -26,7 +26,7 @@ extern "C" fn begin() {
     let config = match Config::from_env() {
         Ok(config) => config,
         Err(error) => {
-            notice::say(&error, None);
+            notice::say(&error.to_string(), None);
             next::_exit(2);
             return;
         }

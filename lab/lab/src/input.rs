@@ -137,10 +137,7 @@ pub fn read_text(path: &Path, bounds: Bounds) -> io::Result<String> {
 /// # Errors
 /// What is wrong with the text or the file, in one line.
 pub fn controller(text: &str) -> Result<Spec, SpecError> {
-    Spec::read(text, |file| {
-        let cannot = |error| format!("cannot be read ({error}); name a shipped model or a file that you may read");
-        read_text(Path::new(file), Bounds::MODEL).map_err(cannot)
-    })
+    Spec::read(text, |file| read_text(Path::new(file), Bounds::MODEL))
 }
 
 /// A reader that fails where a file or a line goes on beyond its bound (a line: at the latest one buffer later).

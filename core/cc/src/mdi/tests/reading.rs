@@ -1,5 +1,7 @@
 //! Texts that are models, and texts that are not.
 
+use std::io;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -151,8 +153,11 @@ fn a_file_comes_in_with_its_text() {
     assert_ne!(Spec::read("mdi:model=mine.csv,up=3", |_| Ok(other.clone())).unwrap(), spec);
     let error = Spec::read("mdi:model=a/b.csv", |_| Ok("2,0\n".to_owned())).unwrap_err().to_string();
     assert!(error.starts_with("controller 'mdi': model=a/b.csv: line 1, column 2: the header has 2 values"), "{error}");
-    let error = Spec::read("mdi:model=gone", |_| Err("cannot be read".to_owned())).unwrap_err().to_string();
-    assert_eq!(error, "controller 'mdi': model=gone: cannot be read");
+    let error = Spec::read("mdi:model=gone", |_| Err(io::Error::other("it is gone"))).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "controller 'mdi': model=gone: cannot be read (it is gone); name a shipped model or a file that you may read"
+    );
     assert!(Spec::read("mdi:model=copa", |_| unreachable!()).is_ok());
     assert!(models::find("copa").is_some() && models::find("none").is_none());
 }
