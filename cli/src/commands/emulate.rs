@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let waited = meter::waited(&mut report);
     complaint::print(&(inside(depth) + &summary(&report, &waited)));
     for trouble in &report.troubles {
-        complaint::print(trouble);
+        complaint::print(&trouble.to_string());
     }
     if let Some(path) = &args.json {
         super::save("--json", path, |out| writeln!(out, "{}", as_json(&report, &waited)))?;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use crate::frame::{self, Entry, Frame};
+use crate::log::LogLost;
 use crate::port::Port;
 use handover::Handover;
 use nix::poll::{PollFd, PollFlags};
@@ -101,8 +102,8 @@ pub trait Tap: Any + Send {
     /// The emulator stopped.
     ///
     /// # Errors
-    /// One line that says what went wrong, for [`EmulatorReport::troubles`].
-    fn finish(&mut self) -> Result<(), String> {
+    /// The log that it writes is lost; it is one of [`EmulatorReport::troubles`].
+    fn finish(&mut self) -> Result<(), LogLost> {
         Ok(())
     }
 }
@@ -149,8 +150,8 @@ pub struct EmulatorReport {
     pub links: Vec<LinkReport>,
     /// The taps, handed back in their order.
     pub taps: Vec<Box<dyn Tap>>,
-    /// What went wrong with a tap; one line each.
-    pub troubles: Vec<String>,
+    /// The logs that taps lost.
+    pub troubles: Vec<LogLost>,
 }
 
 impl EmulatorReport {

@@ -19,28 +19,53 @@ const CHUNK: usize = 256 << 10;
 /// Chunks that may wait for the disk: 64 MB (our choice: some seconds of 100 Mbit/s).
 const WAITING: usize = 256;
 
+/// A packet log that was not kept.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: the packet log is lost: {problem}")]
+pub struct LogLost {
+    /// What messages call the log.
+    pub name: String,
+    /// Why.
+    pub problem: LogProblem,
+}
+
+/// Why a packet log was not kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogProblem {
+    /// It could not be written, or not put in its place.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+    /// Too many bytes waited for the disk.
+    #[error("the disk is too slow for it; log to a faster one, or fewer bytes of each packet")]
+    TooSlow,
+    /// The thread that writes is gone.
+    #[error("its thread panicked")]
+    Panicked,
+}
+
 /// Hands bytes to a thread that writes them.
 pub(crate) struct Sink {
     chunk: Vec<u8>,
     /// `None` once it failed.
     chunks: Option<SyncSender<Vec<u8>>>,
-    thread: Option<JoinHandle<Result<(), String>>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
     overrun: bool,
 }
 
 impl Sink {
-    /// Writes to `file`; `place` puts it in its place when all is written, or says in one line why that failed.
+    /// Writes to `file`; `place` puts it in its place when all is written.
     pub(crate) fn new<W: Write + Send + 'static>(
         mut file: W,
-        place: impl FnOnce(W) -> Result<(), String> + Send + 'static,
+        place: impl FnOnce(W) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, receiver) = sync_channel::<Vec<u8>>(WAITING);
         let body = move || {
             for chunk in receiver {
                 if chunk.is_empty() {
-                    return file.flush().map_err(|error| error.to_string()).and_then(|()| place(file));
+                    return file.flush().and_then(|()| place(file));
                 }
-                file.write_all(&chunk).map_err(|error| error.to_string())?;
+                file.write_all(&chunk)?;
             }
             // Abandoned: no empty chunk came. The file goes, and nothing is put in its place.
             Ok(())
@@ -62,18 +87,18 @@ impl Sink {
     }
 
     /// Writes the rest and puts the file in its place; once.
-    pub(crate) fn finish(&mut self) -> Result<(), String> {
+    pub(crate) fn finish(&mut self) -> Result<(), LogProblem> {
         self.hand_over();
         if let Some(chunks) = self.chunks.take() {
             // The end. Here it may wait.
             let _ = chunks.send(Vec::new());
         }
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        let written = thread.join().unwrap_or_else(|_| Err("its thread panicked".to_owned()));
+        let ended = thread.join();
         if self.overrun {
-            return Err("the disk is too slow for it; log to a faster one, or fewer bytes of each packet".to_owned());
+            return Err(LogProblem::TooSlow);
         }
-        written
+        Ok(ended.map_err(|_| LogProblem::Panicked)??)
     }
 }
 
@@ -116,10 +141,10 @@ mod tests {
         let wanted: Vec<u8> = (0..3 * CHUNK).map(|index| index as u8).collect();
         wanted.chunks(1000).for_each(|chunk| sink.write_all(chunk).unwrap());
         assert_eq!(*placed.lock().unwrap(), None);
-        assert_eq!(sink.finish(), Ok(()));
+        sink.finish().unwrap();
         assert!(placed.lock().unwrap().as_ref() == Some(&wanted));
         // Once is enough.
-        assert_eq!(sink.finish(), Ok(()));
+        sink.finish().unwrap();
     }
 
     #[test]
@@ -129,6 +154,6 @@ mod tests {
         for _ in 0..10 {
             sink.write_all(&[7; CHUNK]).unwrap();
         }
-        assert_eq!(sink.finish(), Err("No space left on device (os error 28)".to_owned()));
+        assert_eq!(sink.finish().unwrap_err().to_string(), "No space left on device (os error 28)");
     }
 }

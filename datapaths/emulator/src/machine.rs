@@ -1,6 +1,7 @@
 //! What this machine is and allows, and what that means for each feature of paceline.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -81,12 +82,12 @@ pub fn examine() -> Checkup {
     let ecn = ecn_text(&sysctl("net/ipv4/tcp_ecn"), &sysctl("net/ipv4/tcp_ecn_fallback"));
     // From here on the process may be in a user namespace.
     let acquired = acquire();
-    let tun = inside(|| Tun::create("check").map(drop).map_err(|error| error.to_string()));
+    let tun = inside(|| Tun::create("check").map(drop).map_err(NoInterface::Tun));
     let veth = inside(veth);
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists();
-    let state = |result: &Result<(), String>| match result {
+    let state = |result: &Result<(), NoInterface>| match result {
         Ok(()) => "works".to_owned(),
-        Err(reason) => reason.clone(),
+        Err(reason) => reason.to_string(),
     };
     let facts = vec![
         fact("kernel", release()),
@@ -166,20 +167,25 @@ fn no(reason: &str) -> Verdict {
     Verdict::No(reason.to_owned())
 }
 
-/// Something tried in a namespace of its own.
-fn inside(work: impl FnOnce() -> Result<(), String> + Send) -> Result<(), String> {
-    let tried = Namespace::create().and_then(|namespace| namespace.enter(work));
-    tried.unwrap_or_else(|error| Err(error.to_string()))
+/// Why an interface cannot be had here.
+#[derive(Debug, thiserror::Error)]
+enum NoInterface {
+    #[error(transparent)]
+    Tun(io::Error),
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
 }
 
-fn veth() -> Result<(), String> {
-    let pair = || {
-        let hub = Namespace::create()?;
-        Interfaces::open()?.veth("check", None, "hub", &hub)?;
-        hub.enter(|| PacketSocket::open("hub").map(drop))?
-            .map_err(|error| NamespaceError::system("open a packet socket", error))
-    };
-    pair().map_err(|error: NamespaceError| error.to_string())
+/// Something tried in a namespace of its own.
+fn inside(work: impl FnOnce() -> Result<(), NoInterface> + Send) -> Result<(), NoInterface> {
+    Namespace::create()?.enter(work)?
+}
+
+fn veth() -> Result<(), NoInterface> {
+    let hub = Namespace::create()?;
+    Interfaces::open()?.veth("check", None, "hub", &hub)?;
+    let opened = hub.enter(|| PacketSocket::open("hub").map(drop))?;
+    Ok(opened.map_err(|error| NamespaceError::system("open a packet socket", error))?)
 }
 
 fn namespaces_text(acquired: &Result<Privilege, NamespaceError>) -> String {
@@ -192,8 +198,8 @@ fn namespaces_text(acquired: &Result<Privilege, NamespaceError>) -> String {
 
 fn emulate(
     acquired: &Result<Privilege, NamespaceError>,
-    tun: &Result<(), String>,
-    veth: &Result<(), String>,
+    tun: &Result<(), NoInterface>,
+    veth: &Result<(), NoInterface>,
 ) -> Verdict {
     match (acquired, tun, veth) {
         (Err(error), ..) => no(&error.to_string()),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Codepoint, Nanos, Rate, Time};
 use paceline_emulator::frame::{self, Frame, Kind, Segmentation, Virtio};
+use paceline_emulator::log::LogLost;
 use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap, Transit};
 use paceline_experiment::Node;
 use paceline_linux::clock::{Clock, Lateness};
@@ -103,9 +104,9 @@ impl Tap for Notes {
     fn dropped(&mut self, passage: &Passage<'_>) {
         self.note("dropped", passage);
     }
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), LogLost> {
         self.finished = true;
-        Err("notes: no more paper".to_owned())
+        Err(LogLost { name: "notes".to_owned(), problem: io::Error::other("no more paper").into() })
     }
 }
 
@@ -169,7 +170,8 @@ fn run(
     let report = emulator.stop().unwrap();
     assert_eq!(report.links[0].up.entered.packets, 0);
     assert_eq!(report.lateness.count(), report.links[0].down.left.packets);
-    assert_eq!(report.troubles, ["notes: no more paper"]);
+    let troubles: Vec<String> = report.troubles.iter().map(ToString::to_string).collect();
+    assert_eq!(troubles, ["notes: the packet log is lost: no more paper"]);
     let tap: Box<dyn std::any::Any> = report.taps.into_iter().next().unwrap();
     assert!(tap.downcast::<Notes>().unwrap().finished);
     (seen.lock().unwrap().clone(), written.lock().unwrap().clone(), report.links[0].down.clone())

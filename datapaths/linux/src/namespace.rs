@@ -161,7 +161,7 @@ pub fn privilege() -> Privilege {
         Err(error) => match user_namespaces() {
             Ok(()) => Privilege::UserNamespace,
             Err(reason) if geteuid().is_root() => Privilege::None(format!("{error}, and {reason}")),
-            Err(reason) => Privilege::None(reason),
+            Err(reason) => Privilege::None(reason.to_string()),
         },
     }
 }
@@ -173,21 +173,32 @@ fn over_this_namespace() -> Privilege {
     if may { Privilege::Root } else { Privilege::UserNamespace }
 }
 
+/// Why the kernel's settings allow an ordinary user no user namespace.
+#[derive(Debug, thiserror::Error)]
+enum NoUserNamespaces {
+    #[error("the kernel has no user namespaces (CONFIG_USER_NS)")]
+    NotBuilt,
+    #[error("user namespaces are off (user.max_user_namespaces = 0)")]
+    Off,
+    #[error("user namespaces are off for ordinary users (kernel.unprivileged_userns_clone = 0)")]
+    OffForUsers,
+    #[error("AppArmor keeps user namespaces from ordinary users (kernel.apparmor_restrict_unprivileged_userns = 1)")]
+    AppArmor,
+}
+
 /// Whether the kernel's settings allow an ordinary user a user namespace.
-fn user_namespaces() -> Result<(), String> {
+fn user_namespaces() -> Result<(), NoUserNamespaces> {
     let is = |setting: &str, value: &str| {
         fs::read_to_string(Path::new("/proc/sys").join(setting)).is_ok_and(|text| text.trim() == value)
     };
     if !Path::new("/proc/self/ns/user").exists() {
-        Err("the kernel has no user namespaces (CONFIG_USER_NS)".to_owned())
+        Err(NoUserNamespaces::NotBuilt)
     } else if is("user/max_user_namespaces", "0") {
-        Err("user namespaces are off (user.max_user_namespaces = 0)".to_owned())
+        Err(NoUserNamespaces::Off)
     } else if is("kernel/unprivileged_userns_clone", "0") {
-        Err("user namespaces are off for ordinary users (kernel.unprivileged_userns_clone = 0)".to_owned())
+        Err(NoUserNamespaces::OffForUsers)
     } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
-        Err("AppArmor keeps user namespaces from ordinary users \
-             (kernel.apparmor_restrict_unprivileged_userns = 1)"
-            .to_owned())
+        Err(NoUserNamespaces::AppArmor)
     } else {
         Ok(())
     }
@@ -211,7 +222,7 @@ pub fn acquire() -> Result<Privilege, NamespaceError> {
         Err(_) => {}
     }
     let (user, group) = (geteuid(), getegid());
-    let said = user_namespaces().err();
+    let said = user_namespaces().err().map(|why| why.to_string());
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| {
         refused(said.clone().unwrap_or_else(|| format!("the kernel refuses a user namespace ({})", error.desc())))
     })?;

@@ -15,7 +15,7 @@ mod dns;
 mod measure;
 mod service;
 
-pub use announcer::{Announcer, Announcing};
+pub use announcer::{AnnounceError, Announcer, Announcing};
 #[cfg(feature = "dns")]
 pub use dns::Zone;
 pub use measure::{Measured, measure, nearest, nearest_of};

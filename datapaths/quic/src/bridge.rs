@@ -37,8 +37,7 @@ pub struct Bridge {
     /// In flight before the batch of acknowledgements that is coming in.
     prior: Option<u64>,
     acked: Vec<Packet>,
-    /// The newest packet ever acknowledged: its time, the end of its bytes and its tag.
-    front: (Time, u64, u64),
+    front: Front,
     lost: Vec<Lost>,
     /// Lost bytes that no acknowledgement has reported.
     lost_bytes: u64,
@@ -53,6 +52,24 @@ pub struct Bridge {
     /// Between the last two ticks.
     tick_interval: Nanos,
     window: u64,
+}
+
+/// The newest packet ever acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Front {
+    sent_at: Time,
+    /// The end of its bytes.
+    end: u64,
+    tag: u64,
+}
+
+/// What losses mean for the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    SameEpisode,
+    NewEpisode,
+    /// Persistent congestion.
+    Persistent,
 }
 
 /// How a rate is expressed by a window, quinn's controllers having nothing else: what the rate has allowed since the last
@@ -78,7 +95,7 @@ impl Bridge {
             in_flight: 0,
             prior: None,
             acked: Vec::new(),
-            front: (Time::ZERO, 0, 0),
+            front: Front::default(),
             lost: Vec::new(),
             lost_bytes: 0,
             next: 0,
@@ -150,7 +167,7 @@ impl Bridge {
         self.begin(now, app_limited);
         let prior_in_flight = self.prior.take().unwrap_or(in_flight);
         self.in_flight = in_flight;
-        let before = self.front.0;
+        let before = self.front.sent_at;
         let sample = if self.acked.is_empty() { None } else { self.deliver(now, prior_in_flight, app_limited) };
         self.acked.clear();
         if in_flight == 0 {
@@ -170,13 +187,13 @@ impl Bridge {
         newest.window_limited &= !app_limited;
         let sent_at = newest.sent_at;
         // RFC 9002 section 5.1: only where the newest packet ever acknowledged is among them.
-        if sent_at < self.front.0 {
+        if sent_at < self.front.sent_at {
             delivery.rtt = None;
         } else {
-            self.front = (sent_at, self.front.1.max(newest.end()), newest.tag);
+            self.front = Front { sent_at, end: self.front.end.max(newest.end()), tag: newest.tag };
         }
         if let Some(sample) = delivery.rtt {
-            self.driver.sample(sample, self.front.1, self.next);
+            self.driver.sample(sample, self.front.end, self.next);
         }
         if self.episode.is_some_and(|start| sent_at > start) {
             self.phase = Phase::Open;
@@ -193,59 +210,63 @@ impl Bridge {
     }
 
     fn progress(&self) -> Progress {
-        Progress { phase: self.phase, ..Progress::at(self.front.1, self.next, self.in_flight) }
+        Progress { phase: self.phase, ..Progress::at(self.front.end, self.next, self.in_flight) }
     }
 
     /// `lost_bytes` were declared lost, the last of them sent at `sent_at`; zero: a packet sent then was marked.
     pub fn on_congestion_event(&mut self, now: Time, sent_at: Time, persistent: bool, lost_bytes: u64) {
         self.advance(now);
-        let starts = persistent || self.episode.is_none_or(|start| sent_at > start);
-        if lost_bytes == 0 {
-            self.mark(now, sent_at, starts);
+        let severity = if persistent {
+            Severity::Persistent
+        } else if self.episode.is_none_or(|start| sent_at > start) {
+            Severity::NewEpisode
         } else {
-            self.lose(now, sent_at, persistent, starts, lost_bytes);
+            Severity::SameEpisode
+        };
+        if lost_bytes > 0 {
+            self.lose(now, sent_at, severity, lost_bytes);
+        } else if severity != Severity::SameEpisode {
+            self.mark(now, sent_at);
         }
         self.refresh();
     }
 
-    fn lose(&mut self, now: Time, sent_at: Time, persistent: bool, starts: bool, bytes: u64) {
+    fn lose(&mut self, now: Time, sent_at: Time, severity: Severity, bytes: u64) {
         let prior_in_flight = self.in_flight;
         self.in_flight = self.in_flight.saturating_sub(bytes);
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
         self.lost.clear();
         self.flight.lost(sent_at, bytes, &mut self.lost);
+        let starts = severity != Severity::SameEpisode;
         if starts {
-            self.phase = if persistent { Phase::Loss } else { Phase::Recovery };
+            self.phase = if severity == Severity::Persistent { Phase::Loss } else { Phase::Recovery };
             self.episode = Some(now);
         }
-        if persistent {
+        if severity == Severity::Persistent {
             self.timeouts = self.timeouts.saturating_add(1);
             let count = self.timeouts;
             self.driver.timeout(now, &mut self.lost, prior_in_flight, self.in_flight, count);
             return;
         }
         if self.lost.is_empty() {
-            let tag = self.front.2;
             self.lost.push(Lost {
-                seq: self.front.1,
+                seq: self.front.end,
                 bytes: bytes.min(u64::from(self.mtu())) as u32,
                 sent_at,
-                tag,
+                tag: self.front.tag,
                 cause: Cause::Unknown,
             });
         }
         self.driver.lose(now, &mut self.lost, prior_in_flight, self.in_flight, starts);
     }
 
-    fn mark(&mut self, now: Time, sent_at: Time, starts: bool) {
-        if !starts {
-            return;
-        }
+    /// The first mark of an episode.
+    fn mark(&mut self, now: Time, sent_at: Time) {
         self.episode = Some(now);
         if self.driver.nature().ecn == Ecn::Off {
             self.phase = Phase::Recovery;
             self.lost.clear();
-            let (_, end, tag) = self.front;
+            let Front { end, tag, .. } = self.front;
             let seq = end.saturating_sub(u64::from(self.mtu()));
             self.lost.push(Lost { seq, bytes: self.mtu(), sent_at, tag, cause: Cause::Unknown });
             self.driver.lose(now, &mut self.lost, self.in_flight, self.in_flight, true);

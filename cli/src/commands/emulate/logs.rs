@@ -1,6 +1,7 @@
 //! The packet logs of a run.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -16,7 +17,7 @@ use super::path::Ways;
 /// Begins the logs that are asked for. Each appears under its name when all of it is written.
 pub(super) fn open(args: &Args, clock: Clock, ways: &Ways) -> anyhow::Result<Vec<Box<dyn Tap>>> {
     let mut taps: Vec<Box<dyn Tap>> = Vec::new();
-    let place = |draft: Draft| draft.finish().map_err(|error| error.to_string());
+    let place = |draft: Draft| draft.finish().map_err(io::Error::other);
     for (option, path) in [("--log", &args.log), ("--mahimahi-log", &args.mahimahi_log)] {
         if path.as_deref().is_some_and(is_standard) {
             bail!("{option} -: standard output is the command's; name a file");

@@ -40,7 +40,7 @@ impl Announce {
         };
         let key = ResolveKey::new(&udp::secret(key)?);
         let what = Announcing { store: store.to_owned(), address, service, key };
-        let announcer = Announcer::start(what, |error| complaint::print(&error)).context("--announce")?;
+        let announcer = Announcer::start(what, |error| complaint::print(&error.to_string())).context("--announce")?;
         Ok(Some(announcer))
     }
 }

@@ -17,7 +17,7 @@ use paceline_experiment::Direction;
 use paceline_path::Schedule;
 
 use crate::emulator::{Passage, Tap};
-use crate::log::Sink;
+use crate::log::{LogLost, Sink};
 use paceline_linux::clock::Clock;
 
 /// Lines kept to put them in order (our choice). A line waits for departures before it, whose packets still are on the
@@ -39,7 +39,7 @@ pub struct Mahimahi {
 
 impl Mahimahi {
     /// Begins a log of `direction`, whose link has `schedule` (`None`: no opportunities are written). `name` is for messages;
-    /// `clock` is the emulator's; `place` puts the written file in its place, or says in one line why it could not.
+    /// `clock` is the emulator's; `place` puts the written file in its place.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -49,7 +49,7 @@ impl Mahimahi {
         clock: Clock,
         direction: Direction,
         schedule: Option<Schedule>,
-        place: impl FnOnce(W) -> Result<(), String> + Send + 'static,
+        place: impl FnOnce(W) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
         let mut sink = Sink::new(file, place)?;
         let link = if direction == Direction::Down { "downlink" } else { "uplink" };
@@ -116,9 +116,9 @@ impl Tap for Mahimahi {
         }
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), LogLost> {
         self.write_before(u64::MAX);
-        self.sink.finish().map_err(|error| format!("{}: the packet log is lost: {error}", self.name))
+        self.sink.finish().map_err(|problem| LogLost { name: self.name.clone(), problem })
     }
 }
 

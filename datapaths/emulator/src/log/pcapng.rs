@@ -20,7 +20,7 @@ use pcap_parser::{
 };
 
 use crate::emulator::{Passage, Tap};
-use crate::log::Sink;
+use crate::log::{LogLost, Sink};
 use paceline_linux::clock::Clock;
 
 /// Interfaces by their numbers in the file.
@@ -52,7 +52,7 @@ pub struct Pcapng {
     sink: Sink,
     clock: Clock,
     snap: usize,
-    trouble: Option<String>,
+    trouble: Option<io::Error>,
     /// Packets that earlier ones may still come before, in the order of their times, then of their coming.
     kept: BTreeMap<(Time, u64), Packet>,
     count: u64,
@@ -78,7 +78,7 @@ impl Pcapng {
     pub const HEADERS: usize = 128;
 
     /// Begins a log that keeps the first `snap` bytes of each packet. `name` is for messages; `clock` is the emulator's;
-    /// `place` puts the written file in its place, or says in one line why it could not.
+    /// `place` puts the written file in its place.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -87,7 +87,7 @@ impl Pcapng {
         file: W,
         clock: Clock,
         snap: usize,
-        place: impl FnOnce(W) -> Result<(), String> + Send + 'static,
+        place: impl FnOnce(W) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
         let mut sink = Sink::new(file, place)?;
         put(&mut sink, &mut section())?;
@@ -122,7 +122,7 @@ impl Pcapng {
     fn put(&mut self) {
         let Some((_, packet)) = self.kept.pop_first() else { return };
         if let Err(error) = put(&mut self.sink, &mut enhanced(&packet)) {
-            self.trouble.get_or_insert(error.to_string());
+            self.trouble.get_or_insert(error);
         }
     }
 }
@@ -207,13 +207,14 @@ impl Tap for Pcapng {
         self.write(passage, DROPPED, INBOUND);
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), LogLost> {
         while !self.kept.is_empty() {
             self.put();
         }
         let written = self.sink.finish();
         let trouble = self.trouble.take();
-        trouble.map_or(written, Err).map_err(|error| format!("{}: the packet log is lost: {error}", self.name))
+        let written = trouble.map_or(written, |error| Err(error.into()));
+        written.map_err(|problem| LogLost { name: self.name.clone(), problem })
     }
 }
 
@@ -304,6 +305,6 @@ mod tests {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut log = Pcapng::new("p.pcapng", full, Clock::new(), 40, |_| Ok(())).unwrap();
         let lost = "p.pcapng: the packet log is lost: No space left on device (os error 28)";
-        assert_eq!(log.finish(), Err(lost.to_owned()));
+        assert_eq!(log.finish().unwrap_err().to_string(), lost);
     }
 }

@@ -11,7 +11,7 @@ use paceline_icn::Name;
 use paceline_icn::resolve::ResolveKey;
 
 use super::{ResolveError, announce};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// An announcement holds for this long (our choice: a router that died is forgotten within two minutes).
 const TTL: Duration = Duration::from_secs(120);
@@ -38,6 +38,18 @@ pub struct Announcing {
     pub key: ResolveKey,
 }
 
+/// Why a round of announcements failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnnounceError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The service did not take them.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+}
+
 /// Announces until it is dropped; then takes back what it announced.
 #[derive(Debug)]
 pub struct Announcer {
@@ -46,11 +58,11 @@ pub struct Announcer {
 }
 
 impl Announcer {
-    /// Begins. `failed` is informed of every failure: a line for people; it goes on none the less.
+    /// Begins. `failed` is called with every failure, after which it goes on.
     ///
     /// # Errors
     /// No thread could be started.
-    pub fn start(what: Announcing, mut failed: impl FnMut(String) + Send + 'static) -> io::Result<Self> {
+    pub fn start(what: Announcing, mut failed: impl FnMut(AnnounceError) + Send + 'static) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let run = move || {
             let mut names = Vec::new();
@@ -73,16 +85,15 @@ impl Announcer {
 }
 
 /// Announces what the store has now, and takes back what it had and has no more.
-fn round(what: &Announcing, names: &mut Vec<Name>) -> Result<(), String> {
-    let store = Store::open(&what.store).map_err(|error| error.to_string())?;
-    let mut now = store.names().map_err(|error| error.to_string())?;
+fn round(what: &Announcing, names: &mut Vec<Name>) -> Result<(), AnnounceError> {
+    let mut now = Store::open(&what.store)?.names()?;
     now.sort_unstable();
     // Both are in order.
     let gone: Vec<Name> = names.iter().filter(|name| now.binary_search(name).is_err()).copied().collect();
     let say = |names: &[Name], ttl| -> Result<(), ResolveError> {
         announce(names, what.address, ttl, &what.key, what.service, PATIENCE)
     };
-    say(&gone, Duration::ZERO).and_then(|()| say(&now, TTL)).map_err(|error| error.to_string())?;
+    say(&gone, Duration::ZERO).and_then(|()| say(&now, TTL))?;
     *names = now;
     Ok(())
 }

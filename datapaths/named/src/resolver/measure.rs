@@ -139,6 +139,14 @@ fn received(socket: &UdpSocket, buffer: &mut [u8]) -> Option<usize> {
     }
 }
 
+/// What an answer says of the object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Object {
+    There,
+    Lacking,
+    Unsaid,
+}
+
 impl Place {
     fn send(&mut self, name: &Name, sockets: &[(bool, UdpSocket)], now: Instant) -> Result<(), ResolveError> {
         let nonce = random()?;
@@ -157,17 +165,18 @@ impl Place {
 
     fn answered(&mut self, bytes: &[u8], now: Instant) {
         let Ok(answer) = Answer::decode(bytes) else { return };
-        let (nonce, says, lacks) = match answer {
-            Answer::Data(data, _) => (data.nonce, true, false),
-            Answer::Nack(nack) => (nack.nonce, true, !matches!(nack.reason, Reason::Busy | Reason::NoToken)),
+        let (nonce, object) = match answer {
+            Answer::Data(data, _) => (data.nonce, Object::There),
+            Answer::Nack(nack) if matches!(nack.reason, Reason::Busy | Reason::NoToken) => (nack.nonce, Object::There),
+            Answer::Nack(nack) => (nack.nonce, Object::Lacking),
             // Comes before what says whether the object is there.
-            Answer::Grant(grant) => (grant.nonce, false, false),
+            Answer::Grant(grant) => (grant.nonce, Object::Unsaid),
         };
         let Some(at) = self.sent.iter().position(|(known, _)| *known == nonce) else { return };
         let rtt = now.saturating_duration_since(self.sent[at].1);
         self.measured.rtt = Some(self.measured.rtt.map_or(rtt, |best| best.min(rtt)));
-        self.measured.lacks |= lacks;
-        if says {
+        self.measured.lacks |= object == Object::Lacking;
+        if object != Object::Unsaid {
             self.sent.swap_remove(at);
             self.answers += 1;
             self.due = now;
