@@ -77,13 +77,13 @@ impl Sweep {
             let point = self.0.point(index);
             // A controller in Python that went wrong leaves figures all the same.
             match failure::alone(|| point.run()) {
-                Err(fault) => Err(fault.to_string()),
+                Err(fault) => Err(sweep::PointFailure::new(fault.to_string())),
                 Ok(ended) => ended.map(|record| serde_json::to_string(&record).unwrap_or_default()),
             }
         });
         Ok(match ended {
             Ok(record) => (Some(record), None),
-            Err(problem) => (None, Some(problem)),
+            Err(problem) => (None, Some(problem.to_string())),
         })
     }
 }
@@ -125,7 +125,7 @@ impl Folder {
                             "point {index}: its record cannot be read ({problem}); use one version of paceline"
                         ))
                     })?),
-                    None => Err(problem.unwrap_or_default()),
+                    None => Err(sweep::PointFailure::new(problem.unwrap_or_default())),
                 },
             ));
         }
@@ -156,7 +156,9 @@ impl Folder {
 fn wrong(py: Python<'_>, problem: SweepError) -> PyErr {
     match problem {
         SweepError::Scenario(problem) => error::of_scenario(py, &problem),
-        SweepError::Io { .. } | SweepError::Folder { .. } => PyOSError::new_err(problem.to_string()),
+        SweepError::Io { .. } | SweepError::Folder { .. } | SweepError::Chunk { .. } => {
+            PyOSError::new_err(problem.to_string())
+        }
         other => PyValueError::new_err(other.to_string()),
     }
 }

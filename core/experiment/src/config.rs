@@ -38,6 +38,16 @@ pub enum Direction {
     Up,
 }
 
+impl Direction {
+    /// Its name in scenarios and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+        }
+    }
+}
+
 /// Where data comes from and where it goes: numbers of nodes. Acknowledgements go the other way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Way {
@@ -98,7 +108,8 @@ impl Via {
 }
 
 /// Who runs the controller of a kernel TCP flow. The simulator's sender drives its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DrivenBy {
     /// The kernel: a congestion control of its own.
     Kernel,

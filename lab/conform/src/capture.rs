@@ -42,14 +42,18 @@ pub struct FourTuple {
     pub to: SocketAddr,
 }
 
+/// A text that does not name a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write SENDER:PORT-RECEIVER:PORT, such as 10.0.0.1:443-10.0.0.2:50000")]
+pub struct NotAFlow;
+
 impl FromStr for FourTuple {
-    type Err = String;
+    type Err = NotAFlow;
 
     /// `10.0.0.1:443-10.0.0.2:50000`, `[fd00::1]:443-[fd00::2]:50000`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || "write SENDER:PORT-RECEIVER:PORT, such as 10.0.0.1:443-10.0.0.2:50000".to_owned();
-        let (from, to) = text.split_once('-').ok_or_else(bad)?;
-        Ok(Self { from: from.parse().map_err(|_| bad())?, to: to.parse().map_err(|_| bad())? })
+    fn from_str(text: &str) -> Result<Self, NotAFlow> {
+        let (from, to) = text.split_once('-').ok_or(NotAFlow)?;
+        Ok(Self { from: from.parse().map_err(|_| NotAFlow)?, to: to.parse().map_err(|_| NotAFlow)? })
     }
 }
 

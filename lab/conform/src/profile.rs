@@ -9,7 +9,7 @@ use paceline_lab::contestant::{Contestant, ContestantError};
 use paceline_lab::race::{Job, Settings};
 use paceline_lab::record::Run;
 use paceline_lab::run::RunError;
-use paceline_lab::runner::{Attempt, Progress, Runner, RunnerError, Task};
+use paceline_lab::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 
 pub use page::{INDEX, pages};
@@ -21,7 +21,7 @@ pub struct Profile {
     /// The controller, with its defaults, over `@udp`, which carries all of them.
     pub entry: &'static Entry,
     /// In the order of [`PATHS`]; or why the run failed.
-    pub seen: Vec<Result<Seen, String>>,
+    pub seen: Vec<Result<Seen, Box<Failure<RunError>>>>,
 }
 
 /// Why there are no profiles.
@@ -92,7 +92,7 @@ pub fn profiles(
     let mut ended = Runner::new(threads, progress).each(&tasks)?.into_iter();
     let profile = |entry: &&'static Entry| {
         let ended = PATHS.iter().zip(ended.by_ref());
-        let seen = ended.map(|(path, run)| run.map(|run| Seen::of(path, &run)).map_err(|failure| failure.to_string()));
+        let seen = ended.map(|(path, run)| Ok(Seen::of(path, &run.map_err(Box::new)?)));
         Profile { entry, seen: seen.collect() }
     };
     Ok(entries.iter().map(profile).collect())
@@ -111,7 +111,7 @@ mod tests {
         let on = |name: &str, id: &str| {
             let profile = profiles.iter().find(|profile| profile.entry.name == name).expect("a controller");
             let at = PATHS.iter().position(|path| path.id == id).expect("a path");
-            profile.seen[at].clone().expect("it ran")
+            profile.seen[at].as_ref().expect("it ran").clone()
         };
         // What everybody knows of the two: CUBIC fills the buffer, Copa does not; 1 % of losses stops CUBIC, not Copa.
         assert!(on("cubic", "deep").queue_p95_ms > 100.0 && on("copa", "deep").queue_p95_ms < 20.0);

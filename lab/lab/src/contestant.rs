@@ -166,26 +166,19 @@ impl FromStr for Contestant {
         };
         let via = match via {
             "udp" => Via::Udp,
-            "tcp" => {
-                let driven_by = driven_by(options);
-                Via::Tcp(driven_by.map_err(|option| ContestantError::DrivenBy { text: shown(), option })?)
-            }
+            "tcp" => Via::Tcp(driven_by(options).map_err(|option| option.of_tcp(shown()))?),
             "alcc" => {
                 let lower: Spec = match lower {
                     None => default_lower(&controller).parse()?,
                     Some("open") => OPEN.parse()?,
                     Some(lower) => input::controller(lower)?,
                 };
-                let handover =
-                    handover(options).map_err(|option| ContestantError::Handover { text: shown(), option })?;
+                let handover = handover(options).map_err(|option| option.of_alcc(shown()))?;
                 TCP.carries(&lower).map_err(|misfit| ContestantError::Lower { text: shown(), misfit })?;
                 Via::Alcc(lower, handover)
             }
             "quic" => Via::Quic,
-            "icn" => {
-                let asking = icn::asking(options);
-                Via::Icn(asking.map_err(|option| ContestantError::Asking { text: shown(), option })?)
-            }
+            "icn" => Via::Icn(icn::asking(options).map_err(|option| option.of_icn(shown()))?),
             other => {
                 let via = clipped(other);
                 let hint = if other.contains('@') {
@@ -204,21 +197,42 @@ impl FromStr for Contestant {
 const MODES: [(&str, Mode); 3] = [("queue", Mode::Queue), ("inline", Mode::Inline), ("framed", Mode::Framed)];
 const ACKS: [(&str, Acks); 2] = [("stamps", Acks::Stamps), ("info", Acks::Info)];
 
-/// Reads `driven_by=agent`, or nothing; the error is what was unknown.
-fn driven_by(options: &str) -> Result<Option<DrivenBy>, String> {
+/// An option that its datapath does not take, as given.
+struct Unknown(String);
+
+impl Unknown {
+    fn new(option: &str) -> Self {
+        Self(clipped(option))
+    }
+
+    fn of_tcp(self, text: String) -> ContestantError {
+        ContestantError::DrivenBy { text, option: self.0 }
+    }
+
+    fn of_alcc(self, text: String) -> ContestantError {
+        ContestantError::Handover { text, option: self.0 }
+    }
+
+    fn of_icn(self, text: String) -> ContestantError {
+        ContestantError::Asking { text, option: self.0 }
+    }
+}
+
+/// Reads `driven_by=agent`, or nothing.
+fn driven_by(options: &str) -> Result<Option<DrivenBy>, Unknown> {
     if options.is_empty() {
         return Ok(None);
     }
     let named = |by: &DrivenBy| options.strip_prefix("driven_by=") == Some(by.name());
     let found = DrivenBy::ALL.into_iter().find(named);
-    found.map(Some).ok_or_else(|| clipped(options))
+    found.map(Some).ok_or_else(|| Unknown::new(options))
 }
 
-/// Reads `mode=inline,acks=info`; the error is the unknown option.
-fn handover(options: &str) -> Result<Handover, String> {
+/// Reads `mode=inline,acks=info`.
+fn handover(options: &str) -> Result<Handover, Unknown> {
     let mut handover = Handover::default();
     for option in options.split(',').filter(|option| !option.is_empty()) {
-        let refused = || clipped(option);
+        let refused = || Unknown::new(option);
         let (key, word) = option.split_once('=').ok_or_else(refused)?;
         match key {
             "mode" => handover.mode = MODES.iter().find(|(name, _)| *name == word).ok_or_else(refused)?.1,

@@ -9,6 +9,7 @@ use paceline_experiment::{FlowOutcome, Graph, Hop, HopOutcome, Named, Outcome, S
 
 use crate::contestant::Contestant;
 use crate::record::{FlowRecord, LinkRecord, NamedRecord, Parts, Record, Span, Split, TelemetryRecord, rounded};
+use crate::run::World;
 use crate::scenario::Plan;
 use crate::version::{VERSION, commit};
 
@@ -26,7 +27,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
     Record {
         scenario: scenario.name.clone(),
         trace: scenario.trace().map(file_name),
-        world: "sim".to_owned(),
+        world: World::Sim,
         controller: contestant.controller.to_string(),
         via: contestant.via_text(),
         driven_by: None,
@@ -74,10 +75,7 @@ fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> Flo
         controller: who.controller.to_string(),
         via: who.via_text(),
         driven_by: None,
-        direction: direction.map(|direction| match direction {
-            Direction::Down => "down".to_owned(),
-            Direction::Up => "up".to_owned(),
-        }),
+        direction,
         from: node(flow.way.from),
         to: node(flow.way.to),
         start_s: rounded(outcome.start.as_secs_f64()),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{Live, SharedTap};
+use paceline_experiment::{DrivenBy, Live, SharedTap};
 
 use crate::contestant::Contestant;
 use crate::flow_logs::FlowLogError;
@@ -211,7 +211,7 @@ fn unseen(settings: &Settings, runs: &[Run]) -> Vec<String> {
     if settings.qlog.is_none() && settings.events.is_none() {
         return Vec::new();
     }
-    let inside = |run: &&Run| matches!(run.record.driven_by.as_deref(), Some("kernel" | "module"));
+    let inside = |run: &&Run| matches!(run.record.driven_by, Some(DrivenBy::Kernel | DrivenBy::Module));
     let note = |run: &Run| {
         let (contestant, controller) = (run.record.contestant(), &run.record.controller);
         format!("{contestant}: no log: its controller is inside the kernel; write {controller}@tcp:driven_by=agent")

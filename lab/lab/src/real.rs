@@ -9,6 +9,7 @@ use paceline_experiment::{DrivenBy, Hooks, Outcome, config};
 
 use crate::contestant::Contestant;
 use crate::record::{Record, ReleaseError, rounded};
+use crate::run::World;
 use crate::scenario::{KeyError, Plan};
 
 /// From the end of a run to the start of the next, seconds: to take a world down and build another (measured).
@@ -42,8 +43,9 @@ pub enum RealError {
     #[error(transparent)]
     Plan(#[from] KeyError),
     /// A flow or a path is not for the real world.
-    #[error("{0}")]
-    Refused(String),
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Refused(#[from] paceline_testbed::race::Refused),
     /// A run did not come to its end.
     #[cfg(target_os = "linux")]
     #[error(transparent)]
@@ -77,11 +79,10 @@ impl Host {
     pub fn add_to(&self, record: &mut Record) {
         let micros = |value: Nanos| rounded(value.as_nanos() as f64 / 1e3);
         let [p50, p99, max] = self.error.map(micros);
-        "real".clone_into(&mut record.world);
-        let text = |driven_by: Option<DrivenBy>| driven_by.map(|by| by.name().to_owned());
-        record.driven_by = text(self.own_driven_by);
+        record.world = World::Real;
+        record.driven_by = self.own_driven_by;
         for (flow, driven_by) in record.flows.iter_mut().zip(&self.driven_by) {
-            flow.driven_by = text(*driven_by);
+            flow.driven_by = *driven_by;
         }
         record.cpu_s = Some(rounded(self.cpu.as_secs_f64()));
         record.release_error_us = Some(ReleaseError { p50, p99, max });
@@ -122,9 +123,9 @@ mod linux {
                 let world: config::Config<paceline_emulator::Frame> = plan.world(contestant, None)?;
                 let graph = world.topology.graph();
                 if plan.scenario.tunnel.is_some() {
-                    race::check_tunnel(graph, &world.flows).map_err(RealError::Refused)?;
+                    race::check_tunnel(graph, &world.flows)?;
                 }
-                notes.extend(race::check(graph, &world.flows, &world.cross).map_err(RealError::Refused)?);
+                notes.extend(race::check(graph, &world.flows, &world.cross)?);
             }
         }
         notes.sort();

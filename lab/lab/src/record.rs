@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use paceline_experiment::{Direction, DrivenBy};
 use serde::{Deserialize, Serialize};
+
+use crate::run::World;
 
 mod digest;
 pub mod fields;
@@ -12,102 +15,100 @@ mod run;
 mod text;
 
 pub use digest::write_digests;
+use fields::described;
 #[cfg(feature = "parquet")]
 pub use parquet::write_parquet;
 pub use run::Run;
 pub use text::{ReadError, read_json, read_json_to_cut, write_csv, write_json};
 
-/// One run of one contestant; `docs/guide/records.md` describes every field.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// Name of the scenario.
-    pub scenario: String,
-    /// File name of the downward trace; `null` when the path has none.
-    pub trace: Option<String>,
-    /// `sim` (virtual time), `real` (sockets and kernel flows in real time).
-    pub world: String,
-    /// Controller with the parameters that differ from their defaults.
-    pub controller: String,
-    /// Datapath: `udp`, `tcp`, `alcc`, `alcc/LOWER`, `quic`.
-    pub via: String,
-    /// Real world, `tcp`: who ran the controller of the contestant's own flows: `kernel`, `module` or `agent`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub driven_by: Option<String>,
-    /// Seed of the race.
-    pub seed: u64,
-    /// Number of the run, from 1; seed and number determine everything random in it.
-    pub run: u32,
-    /// Length in seconds.
-    pub seconds: f64,
-    /// Bytes delivered downwards and upwards by flows with a controller, headers included, Mbit/s.
-    pub throughput_mbps: f64,
-    /// The part of it that the contestant's own flows got, where others run beside them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own_throughput_mbps: Option<f64>,
-    /// Payload bytes that reached applications, Mbit/s.
-    pub goodput_mbps: f64,
-    /// Share (0..1) of what the path could have carried in that time; `null` when nothing limits it.
-    pub utilization: Option<f64>,
-    /// One-way delay of data packets, path and queue, ms.
-    pub delay_ms: Option<Span>,
-    /// What queues added to it, ms.
-    pub queue_ms: Option<Span>,
-    /// RTT samples of the senders, ms.
-    pub rtt_ms: Option<Span>,
-    /// Share of data packets that the path dropped.
-    pub loss: f64,
-    /// Packets sent again.
-    pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Data packets that arrived with a CE mark.
-    pub ecn_marks: u64,
-    /// Flow completion times, ms, where flows end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fct_ms: Option<Span>,
-    /// Flows that ended by delivering all their bytes, where flows end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completions: Option<u64>,
-    /// Jain's index of the flows' throughputs, where several run without an end of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jain: Option<f64>,
-    /// What in-band telemetry said of losses, where flows carry it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub telemetry: Option<TelemetryRecord>,
-    /// Mean one-way delay by where it came from.
-    pub split: Split,
-    /// Values drawn for keys that hold a range.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub drawn: BTreeMap<String, String>,
-    /// One for each flow, in the scenario's order.
-    pub flows: Vec<FlowRecord>,
-    /// Both directions of each link, where the scenario has links.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub links: Vec<LinkRecord>,
-    /// Version of paceline.
-    pub version: String,
-    /// Commit that it was built from, where it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// CPU time in seconds. Simulator: of the thread that ran it, when measured. Real world: of the endpoints of the
-    /// contestant's own flows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_s: Option<f64>,
-    /// Time that passed meanwhile, seconds, when measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wall_s: Option<f64>,
-    /// Largest resident memory of the whole process so far, MB, when measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak_mb: Option<f64>,
-    /// Real world: how late the emulator released packets, us.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub release_error_us: Option<ReleaseError>,
-    /// Real world: packets released later than the bound of 1 ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub late: Option<u64>,
-    /// Real world: no more than one packet in a hundred was late, and the host lost none of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusted: Option<bool>,
+described! {
+    /// One run of one contestant; `docs/guide/records.md` describes every field.
+    pub struct Record {
+        scenario: String, "", "name of the scenario";
+        trace: Option<String>, "",
+            "file name of the downward trace, with links of the first link that has one; `null` without one";
+        world: World, "", "`sim`: virtual time; `real`: sockets and kernel flows in real time";
+        // Texts, both: a record may be of a controller that this process does not know.
+        controller: String, "", "controller, with the parameters that differ from their defaults";
+        via: String, "",
+            "datapath: `udp`, `tcp`, `alcc` (above CUBIC), `alcc/LOWER`, with options `alcc:mode=inline/LOWER`, \
+             `tcp:driven_by=agent`, `quic`";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        driven_by: Option<DrivenBy>, "",
+            "real race, `tcp`: who ran the controller: `kernel` (a congestion control of its own), `module` (ours, \
+             by eBPF), `agent`; of the contestant's own flows, where it is the same for all";
+        seed: u64, "", "seed of the race";
+        run: u32, "", "number of the run, from 1; with `seed` it determines everything random";
+        seconds: f64, "s", "length of the run, start-up included";
+        throughput_mbps: f64, "Mbit/s",
+            "data that arrived, from the IP header on, over `seconds`; all flows with a controller";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        own_throughput_mbps: Option<f64>, "Mbit/s",
+            "throughput of the contestant's own flows; only where others run beside them";
+        goodput_mbps: f64, "Mbit/s",
+            "payload that reached applications: in order for TCP, each byte once for datagrams";
+        utilization: Option<f64>, "0..1",
+            "data that arrived over what the path could have carried in `seconds`, in the directions in which data \
+             travels; `null` where nothing limits one of them. With links: over those that are the slowest link on \
+             the way of a flow, the data that crossed each over what each could have carried";
+        delay_ms: Option<Span>, "ms",
+            "one-way delay of data packets that arrived, path and queue: `min`, `mean`, `p50`, `p95`, `p99`, `max`; \
+             `null` when none arrived";
+        queue_ms: Option<Span>, "ms", "the same for what queues added";
+        rtt_ms: Option<Span>, "ms", "the same for the senders' RTT samples";
+        loss: f64, "0..1", "data packets dropped on the path over those that entered it";
+        retransmits: u64, "packets", "retransmissions";
+        timeouts: u64, "", "retransmission timeouts";
+        ecn_marks: u64, "packets", "data packets that arrived with a CE mark";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fct_ms: Option<Span>, "ms",
+            "completion times of flows that ended, as a distribution; only where flows end. If flows of several \
+             kinds end: over the first 20000 of each";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        completions: Option<u64>, "flows", "how many ended with all their bytes delivered; only where flows end";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        jain: Option<f64>, "0..1",
+            "Jain's index of the throughputs of flows without an end of their own; only if there are several, and \
+             data arrived";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        telemetry: Option<TelemetryRecord>, "packets",
+            "with telemetry: `reports` that reached senders, and those `refused`; lost packets by their true cause, \
+             `medium` and `overflow` (of queues), each by the reason that its receiver gave: `medium`, `overflow`, \
+             `unknown`; and by what `sender` knew as it declared a packet lost";
+        split: Split, "ms",
+            "mean one-way delay by its causes: `down` and `up`, each with `propagation_ms`, `queue_ms`, \
+             `transmission_ms`, over data and acknowledgements; `null` without packets. With links `down` is of \
+             data and `up` of acknowledgements, over their whole way";
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        drawn: BTreeMap<String, String>, "",
+            "values drawn for keys that hold a range, by key; only if there are such keys";
+        flows: Vec<FlowRecord>, "", "one object for each flow, see below";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        links: Vec<LinkRecord>, "",
+            "one object for each direction of each link, see below; only where the scenario has links";
+        version: String, "", "version of paceline";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>, "",
+            "commit that it was built from; `+changed.DIGEST` behind it when its sources were changed since, and \
+             left out when they were built without their history";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpu_s: Option<f64>, "s",
+            "simulator, with `--measure`: CPU time of the thread that ran it; real race: of the endpoints of the \
+             contestant's own flows";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall_s: Option<f64>, "s", "with `--measure`: wall-clock time";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        peak_mb: Option<f64>, "MB", "with `--measure`: largest resident memory of the process so far, all threads";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        release_error_us: Option<ReleaseError>, "us",
+            "real race: how late the emulator released packets: `p50`, `p99`, `max`";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        late: Option<u64>, "packets", "real race: released more than 1 ms late";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trusted: Option<bool>, "",
+            "real race: `false` when more than one packet in a hundred was late, or the kernel lost packets outside \
+             the path";
+    }
 }
 
 /// How late an emulator released packets, in microseconds.
@@ -121,99 +122,82 @@ pub struct ReleaseError {
     pub max: f64,
 }
 
-/// One flow of a run. Fields mean what they mean in [`Record`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FlowRecord {
-    /// Controller with the parameters that differ from their defaults.
-    pub controller: String,
-    /// Datapath.
-    pub via: String,
-    /// Real world, `tcp`: who ran the controller.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub driven_by: Option<String>,
-    /// `down` or `up`, where there are no links.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub direction: Option<String>,
-    /// The node that sent its data, where there are links.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The node that received it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// When it began, seconds.
-    pub start_s: f64,
-    /// When it ended, seconds.
-    pub end_s: f64,
-    /// Mbit/s while it lived, headers included.
-    pub throughput_mbps: f64,
-    /// Payload Mbit/s while it lived.
-    pub goodput_mbps: f64,
-    /// One-way delay of its data packets.
-    pub delay_ms: Option<Span>,
-    /// What queues added.
-    pub queue_ms: Option<Span>,
-    /// RTT samples.
-    pub rtt_ms: Option<Span>,
-    /// Share of its data packets that the path dropped.
-    pub loss: f64,
-    /// Data packets that entered the path.
-    pub packets: u64,
-    /// Packets sent again.
-    pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Data packets that arrived with a CE mark.
-    pub ecn_marks: u64,
-    /// Completion times, ms, where it ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fct_ms: Option<Span>,
-    /// Flows of its family that ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completions: Option<u64>,
-    /// Share of the chunks passed to the lower TCP for which that TCP was the limit: it held back earlier ones, or had refused this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limited_below: Option<f64>,
-    /// What in-band telemetry said of its losses, where its packets carry it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub telemetry: Option<TelemetryRecord>,
-    /// Mean one-way delay by where it came from: its data's direction and its acknowledgements'.
-    pub split: Split,
+described! {
+    /// One flow of a run. Fields mean what they mean in [`Record`].
+    pub struct FlowRecord {
+        /// As in [`Record`].
+        controller: String;
+        /// As in [`Record`].
+        via: String;
+        /// As in [`Record`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        driven_by: Option<DrivenBy>;
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        direction: Option<Direction>, "", "which way its data travels: `down`, `up`; only without links";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>, "", "node that sent its data; only with links";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>, "", "node that received its data; only with links";
+        start_s: f64, "s", "when it began";
+        end_s: f64, "s", "when it ended";
+        throughput_mbps: f64, "Mbit/s", "data that arrived, headers included, from its start to its end";
+        goodput_mbps: f64, "Mbit/s", "payload that reached the application, from its start to its end";
+        /// As in [`Record`].
+        delay_ms: Option<Span>;
+        /// As in [`Record`].
+        queue_ms: Option<Span>;
+        /// As in [`Record`].
+        rtt_ms: Option<Span>;
+        /// As in [`Record`].
+        loss: f64;
+        packets: u64, "packets", "data packets that entered the path";
+        /// As in [`Record`].
+        retransmits: u64;
+        /// As in [`Record`].
+        timeouts: u64;
+        /// As in [`Record`].
+        ecn_marks: u64;
+        /// As in [`Record`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fct_ms: Option<Span>;
+        /// As in [`Record`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        completions: Option<u64>;
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limited_below: Option<f64>, "0..1",
+            "share of the chunks passed to the lower TCP for which that TCP was the limit: it held back earlier \
+             ones, or had refused this one; only for `alcc`";
+        /// As in [`Record`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        telemetry: Option<TelemetryRecord>;
+        /// As in [`Record`].
+        split: Split;
+    }
 }
 
-/// One direction of a link of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LinkRecord {
-    /// Name of the link, with `.back` for the direction from its second node to its first.
-    pub name: String,
-    /// Where packets come from.
-    pub from: String,
-    /// Where they go.
-    pub to: String,
-    /// What it carried, cross traffic and acknowledgements included, over what it could have carried; `null` where nothing
-    /// limits it.
-    pub utilization: Option<f64>,
-    /// Packets that waited, on average over time.
-    pub queue_packets: f64,
-    /// Packets that arrived at its queue.
-    pub packets: u64,
-    /// Of these, dropped because the queue was full, or by its AQM.
-    pub dropped: u64,
-    /// Lost at random behind the queue, or on the air although sent again.
-    pub lost: u64,
-    /// Marked "congestion experienced".
-    pub ecn_marks: u64,
-    /// Of a Wi-Fi link: what it did on the air.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frames_per_aggregate: Option<f64>,
-    /// Share of the run in which its frames and their answers were on the air.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub airtime: Option<f64>,
-    /// Frames that had to be sent again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frames_again: Option<u64>,
-    /// Aggregates that collided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collisions: Option<u64>,
+described! {
+    /// One direction of a link of a run.
+    pub struct LinkRecord {
+        name: String, "", "name of the link; with `.back` for the direction from its second node to its first";
+        from: String, "", "the node that packets come from";
+        to: String, "", "the node that they go to";
+        utilization: Option<f64>, "0..1",
+            "bytes carried over what it could have carried in `seconds`; `null` where nothing limits it";
+        queue_packets: f64, "packets", "that waited, on average over time, without the one in service";
+        packets: u64, "packets", "that arrived at its queue";
+        dropped: u64, "packets", "of these, dropped because the queue was full, or by its AQM";
+        lost: u64, "packets", "lost at random behind the queue, or on the air although sent again";
+        ecn_marks: u64, "packets", "marked \"congestion experienced\" by its AQM";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        frames_per_aggregate: Option<f64>, "frames",
+            "in an aggregate, on average; this and what follows only of Wi-Fi links";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        airtime: Option<f64>, "0..1", "share of `seconds` in which its frames and their answers were on the air";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        frames_again: Option<u64>, "frames", "that had to be sent again";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        collisions: Option<u64>, "", "aggregates that collided with another sender's";
+    }
 }
 
 /// What in-band telemetry said of losses, and what they were.

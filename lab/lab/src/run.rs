@@ -8,6 +8,7 @@ use std::time::Duration;
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::endpoints::{self, NotSimulated};
 use paceline_experiment::{Excess, Flow, Hooks, Live, Outcome, SharedTap, Tap};
+use serde::{Deserialize, Serialize};
 
 use crate::contestant::Contestant;
 use crate::flow_logs::FlowLogError;
@@ -22,7 +23,8 @@ const PIECES: u64 = 2000;
 const SHORTEST_PIECE: Nanos = Nanos::from_millis(10);
 
 /// Where a plan is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum World {
     /// Virtual time, on all cores.
     #[default]

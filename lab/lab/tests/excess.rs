@@ -43,7 +43,10 @@ fn a_sweep_refuses_it_too() {
     let text = "scenario = 's.toml'\ncontestants = ['fixed:window=100000000@udp']\n[grid]\ndown.delay = ['10ms']\n";
     let sweep = Sweep::parse(text, folder.path()).unwrap();
     let failure = sweep.point(0).run().unwrap_err();
-    assert!(failure.starts_with("fixed:window=100000000: a window of 144800000000 bytes has put "), "{failure}");
+    assert!(
+        failure.to_string().starts_with("fixed:window=100000000: a window of 144800000000 bytes has put "),
+        "{failure}"
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@ use paceline_cc::entry::StartUpEntry;
 use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::start_ups::START_UPS;
 use paceline_cc::{Ability, Spec};
-use paceline_lab::record::fields::{FLOW, Field, LINK, RECORD};
+use paceline_lab::record::fields::Field;
+use paceline_lab::record::{FlowRecord, LinkRecord, Record};
 use paceline_lab::scenario::{Options, Source};
 
 const README: &str = include_str!("../../../README.md");
@@ -108,9 +109,9 @@ fn its_tables_and_those_of_the_pages_are_those_of_the_code() {
         ("README.md", "start-ups", start_ups()),
         ("README.md", "datapaths", datapaths()),
         ("docs/design/architecture.md", "abilities", abilities()),
-        ("docs/guide/records.md", "record", fields(RECORD)),
-        ("docs/guide/records.md", "flow", fields(FLOW)),
-        ("docs/guide/records.md", "link", fields(LINK)),
+        ("docs/guide/records.md", "record", fields(Record::FIELDS)),
+        ("docs/guide/records.md", "flow", fields(FlowRecord::FIELDS)),
+        ("docs/guide/records.md", "link", fields(LinkRecord::FIELDS)),
     ];
     let mut stale = Vec::new();
     for (page, name, table) in tables {

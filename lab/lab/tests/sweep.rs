@@ -161,7 +161,7 @@ fn traces_travel_with_a_point() {
 
 mod kept {
     use paceline_lab::runner::Unwatched;
-    use paceline_lab::sweep::{Folder, Part, cells_table, failed_lines, run};
+    use paceline_lab::sweep::{Folder, Part, PointFailure, cells_table, failed_lines, run};
 
     use super::*;
 
@@ -322,7 +322,7 @@ mod kept {
         run(&sweep, &mut Folder::open(&good, &sweep).unwrap(), 2, &Unwatched).unwrap();
         // Failures in a chunk that is written, and in a journal.
         let mut folder = Folder::open(&path, &sweep).unwrap();
-        let failed = |index: usize| (index, Err("a library was missing".to_owned()));
+        let failed = |index: usize| (index, Err(PointFailure::new("a library was missing")));
         folder
             .put((0..12).map(|index| if index < 4 { failed(index) } else { (index, sweep.point(index).run()) }))
             .unwrap();
@@ -377,7 +377,7 @@ mod kept {
         let sweep = sweep(lab.path(), GRID);
         let path = lab.path().join("out");
         let mut folder = Folder::open(&path, &sweep).unwrap();
-        folder.put([(4, Err("the worker died".to_owned()))]).unwrap();
+        folder.put([(4, Err(PointFailure::new("the worker died")))]).unwrap();
         run(&sweep, &mut folder, 2, &Unwatched).unwrap();
         drop(folder);
         let folder = Folder::open(&path, &sweep).unwrap();
@@ -397,7 +397,9 @@ mod kept {
         let problem = Folder::open(&path, &sweep(lab.path(), "")).unwrap_err().to_string();
         assert!(problem.contains("it holds another sweep"), "{problem}");
         let mut folder = Folder::open(&path, &sweep(lab.path(), GRID)).unwrap();
-        assert!(folder.put([(999, Err(String::new()))]).unwrap_err().to_string().contains("there is no point 999"));
+        assert!(
+            folder.put([(999, Err(PointFailure::new("")))]).unwrap_err().to_string().contains("there is no point 999")
+        );
         drop(folder);
         std::fs::create_dir(path.join("contestant=reno@tcp")).unwrap();
         std::fs::write(path.join("contestant=reno@tcp/part-00000.parquet"), "no").unwrap();

@@ -88,15 +88,24 @@ pub(crate) fn read(file: &str, from: impl Read, step: Option<Nanos>) -> Result<L
     Ok(seen.finish(file, notes, step))
 }
 
+/// At which end of its way a packet was seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Sender,
+    Receiver,
+    /// It counts for both.
+    Either,
+}
+
 impl Seen {
     fn take(&mut self, packet: &Packet) {
         self.packets += 1;
         let at = packet.at.saturating_sub(*self.begun.get_or_insert(packet.at)).max(0) as u64;
         self.end = self.end.max(at);
         let bytes = f64::from(packet.bytes);
-        let (sent, arrived) = match packet.place {
+        let end = match packet.place {
             Place::Anywhere if self.copies.is_copy(packet) => return,
-            Place::Anywhere => (true, true),
+            Place::Anywhere => End::Either,
             Place::Entered(way) => {
                 self.emulated = true;
                 self.ways[way].packets += 1;
@@ -108,12 +117,12 @@ impl Seen {
                 } else {
                     self.lost_sight = true;
                 }
-                (true, false)
+                End::Sender
             }
             Place::Left(way) => {
                 self.emulated = true;
                 self.left(way, at, packet);
-                (false, true)
+                End::Receiver
             }
             Place::Dropped => {
                 self.emulated = true;
@@ -128,10 +137,10 @@ impl Seen {
                 return;
             }
         };
-        if arrived {
+        if end != End::Sender {
             self.all.add(at, bytes);
         }
-        self.flow(at, packet, (sent, arrived));
+        self.flow(at, packet, end);
     }
 
     fn left(&mut self, way: usize, at: u64, packet: &Packet) {
@@ -150,7 +159,8 @@ impl Seen {
         }
     }
 
-    fn flow(&mut self, at: u64, packet: &Packet, (sent, arrived): (bool, bool)) {
+    fn flow(&mut self, at: u64, packet: &Packet, end: End) {
+        let (sent, arrived) = (end != End::Receiver, end != End::Sender);
         let key = (packet.from, packet.to, packet.protocol);
         let full = self.flows.len() >= MOST_FLOWS;
         let flow = match self.flows.entry(key) {

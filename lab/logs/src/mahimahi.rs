@@ -61,8 +61,23 @@ pub(crate) fn read(file: &str, mut from: impl BufRead, step: Option<Nanos>) -> R
     Ok(link.finish(file, notes, step))
 }
 
+/// What is wrong with a line, whose beginning each has.
+#[derive(Debug, thiserror::Error)]
+enum BadLine {
+    #[error("'{0}' is not an event")]
+    NoEvent(String),
+    #[error("'{0}' has no time after the log's start")]
+    NoTime(String),
+    #[error("'{0}' has no bytes")]
+    NoBytes(String),
+    #[error("'{0}' has no delay")]
+    NoDelay(String),
+    #[error("'{0}' is not a kind of event")]
+    UnknownEvent(String),
+}
+
 impl Link {
-    fn take(&mut self, line: &str) -> Result<(), String> {
+    fn take(&mut self, line: &str) -> Result<(), BadLine> {
         let shown = || clipped(line);
         if let Some(about) = line.strip_prefix('#') {
             let about = about.trim();
@@ -79,12 +94,12 @@ impl Link {
         }
         let mut words = line.split_ascii_whitespace();
         let (Some(time), Some(event)) = (words.next(), words.next()) else {
-            return Err(format!("'{}' is not an event", shown()));
+            return Err(BadLine::NoEvent(shown()));
         };
         let mut number = |most: f64| words.next()?.parse::<f64>().ok().filter(|number| (0.0..=most).contains(number));
         let time = time.parse::<f64>().ok().map(|time| time - self.base).filter(|time| (0.0..=LONGEST).contains(time));
-        let time = time.ok_or_else(|| format!("'{}' has no time after the log's start", shown()))?;
-        let amount = number(MOST).ok_or_else(|| format!("'{}' has no bytes", shown()))?;
+        let time = time.ok_or_else(|| BadLine::NoTime(shown()))?;
+        let amount = number(MOST).ok_or_else(|| BadLine::NoBytes(shown()))?;
         let more = words.next().map(|word| word.parse::<f64>().ok().filter(|delay| delay.abs() <= MOST));
         let begun = *self.begun.get_or_insert(time);
         let at = ((time - begun).max(0.0) * 1e6) as u64;
@@ -98,7 +113,7 @@ impl Link {
                 self.left.add(at, amount);
                 // Older logs have none.
                 let Some(delay) = more else { return Ok(()) };
-                let delay = delay.ok_or_else(|| format!("'{}' has no delay", shown()))?.min(LONGEST);
+                let delay = delay.ok_or_else(|| BadLine::NoDelay(shown()))?.min(LONGEST);
                 if delay < 0.0 {
                     self.below = Some(self.below.map_or(delay, |below| below.min(delay)));
                 }
@@ -109,7 +124,7 @@ impl Link {
             "#" => self.offered.add(at, amount),
             // Older logs have the packets alone.
             "d" => self.dropped.add(at, amount),
-            other => return Err(format!("'{}' is not a kind of event", other.chars().take(20).collect::<String>())),
+            other => return Err(BadLine::UnknownEvent(other.chars().take(20).collect())),
         }
         Ok(())
     }

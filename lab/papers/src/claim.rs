@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use paceline_lab::contestant::{Contestant, ContestantError};
+use paceline_lab::run::World;
 
 /// A claim, and what we get.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,8 +34,8 @@ pub struct Claim {
     /// Why not, or what to know.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Where it was tried: `sim` or `real`.
-    pub world: &'static str,
+    /// Where it was tried.
+    pub world: World,
     /// The command that runs it alone: where it misses, or else its first cell. Empty where there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
@@ -182,7 +183,7 @@ impl Claim {
             ours: String::new(),
             verdict: Verdict::NotRun,
             note: String::new(),
-            world: "sim",
+            world: World::Sim,
             command: String::new(),
             bounds: Vec::new(),
             cells: Vec::new(),

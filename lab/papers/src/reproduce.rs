@@ -277,7 +277,7 @@ impl Paper {
                 if claim.figure.is_empty() {
                     one.figure.clone_into(&mut claim.figure);
                 }
-                claim.world = if real { "real" } else { "sim" };
+                claim.world = settings.world;
                 let commands = claim.cells.iter_mut().map(|cell| &mut cell.command);
                 commands.chain([&mut claim.command]).for_each(|command| {
                     command.push_str(&again.repeated());

@@ -3,6 +3,7 @@
 use minijinja::context;
 use minijinja::value::Serde;
 use paceline_lab::record::Record;
+use paceline_lab::run::World;
 use paceline_lab::table;
 use paceline_lab::version;
 use serde::Serialize;
@@ -114,7 +115,11 @@ fn facts(data: &Data<'_>) -> Vec<String> {
         format!("{} s", short(first.seconds)),
         if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") },
         data.seeds_text(),
-        if first.world == "sim" { "virtual time".to_owned() } else { "real time".to_owned() },
+        match first.world {
+            World::Sim => "virtual time",
+            World::Real => "real time",
+        }
+        .to_owned(),
     ];
     facts.extend(capacity(data.records()));
     facts
@@ -136,9 +141,9 @@ pub(crate) fn capacity<'a>(records: impl Iterator<Item = &'a Record>) -> Option<
 
 fn origin(data: &Data<'_>) -> String {
     data.first().map_or_else(String::new, |first| {
-        let fixed = match first.world.as_str() {
-            "sim" => " Scenario, seed and version determine every number on this page.",
-            _ => " Real sockets and kernel flows behind an emulated path: another run gives other numbers.",
+        let fixed = match first.world {
+            World::Sim => " Scenario, seed and version determine every number on this page.",
+            World::Real => " Real sockets and kernel flows behind an emulated path: another run gives other numbers.",
         };
         let build = version::named(&first.version, first.commit.as_deref());
         format!("paceline {build}, {}.{fixed}", data.seeds_text())

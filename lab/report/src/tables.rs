@@ -179,7 +179,7 @@ pub(crate) fn flows(data: &Data<'_>) -> Option<Table> {
 fn way(flow: &FlowRecord) -> String {
     match (&flow.from, &flow.to, &flow.direction) {
         (Some(from), Some(to), _) => format!("{from} to {to}"),
-        (_, _, Some(direction)) => direction.clone(),
+        (_, _, Some(direction)) => direction.name().to_owned(),
         _ => NONE.to_owned(),
     }
 }

@@ -4,12 +4,13 @@ mod paths;
 use std::collections::BTreeMap;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{FlowSeries, Series};
+use paceline_experiment::{Direction, FlowSeries, Series};
 
 use super::svg::short;
 use super::*;
 use paceline_lab::numbers::plain;
 use paceline_lab::record::{FlowRecord, Parts, Span, Split};
+use paceline_lab::run::World;
 use paceline_lab::stats::Summary;
 
 /// A number between 0 and 1 that wobbles, the same every time.
@@ -71,7 +72,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         controller: controller.to_owned(),
         via: via.to_owned(),
         driven_by: None,
-        direction: Some("down".to_owned()),
+        direction: Some(Direction::Down),
         from: None,
         to: None,
         start_s: 0.0,
@@ -96,7 +97,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         scenario: "cellular".to_owned(),
         trace: Some("synthetic-a.down".to_owned()),
         own_throughput_mbps: None,
-        world: "sim".to_owned(),
+        world: World::Sim,
         controller: controller.to_owned(),
         via: via.to_owned(),
         driven_by: None,

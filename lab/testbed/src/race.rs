@@ -7,6 +7,7 @@
 
 mod cross;
 mod datagrams;
+mod error;
 mod hosts;
 #[cfg_attr(not(feature = "quic"), path = "race/no_quic.rs")]
 mod quic;
@@ -24,7 +25,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use paceline_alcc::{Mode, Options};
+use paceline_alcc::Mode;
 use paceline_cc::{Ability, Distribution, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
 use paceline_experiment::{Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Recorder, Via, Way};
@@ -34,13 +35,15 @@ use socket2::SockRef;
 
 use crate::numbers::Numbers;
 use crate::observers::Observers;
-use crate::tcp::{self, Engines, Kernel, KernelError, Ledger, Receiving, Sending};
+use crate::tcp::{self, Below, Engines, KernelError, Ledger, Receiving, Sending};
 use crate::tunnel::Tunnel;
 use paceline_emulator::emulator::{DirectionReport, EmulatorReport, Tap};
 use paceline_emulator::frame::Frame;
 use paceline_emulator::world::{Network, Nodes, Site, Wire, WorldError};
 use paceline_linux::clock::{Clock, Lateness};
-use paceline_linux::namespace::NamespaceError;
+
+pub use error::{FlowError, RaceError, Refused};
+pub use telemetry::TelemetryError;
 
 use datagrams::Datagrams;
 use hosts::{Hosts, MOST_LINKS};
@@ -89,101 +92,49 @@ pub struct Host {
     pub trusted: bool,
 }
 
-/// Why a world could not be run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RaceError {
-    /// The world could not be built.
-    #[error(transparent)]
-    World(#[from] WorldError),
-    /// A flow cannot run here.
-    #[error("{0}")]
-    Flow(String),
-    /// The kernel cannot run a flow.
-    #[error(transparent)]
-    Kernel(#[from] KernelError),
-    /// It did not come to its end.
-    #[error("{0} had not stopped {seconds} s after the end; the run is given up", seconds = GRACE.as_secs())]
-    Stuck(String),
-    /// It was asked to stop.
-    #[error("it was stopped")]
-    Aborted,
-}
-
-impl From<NamespaceError> for RaceError {
-    fn from(error: NamespaceError) -> Self {
-        Self::World(error.into())
-    }
-}
-
 /// Differences from the simulator for these flows over this graph, one line each.
 ///
 /// # Errors
-/// One line: the first thing that it cannot do, and how to fix it.
-pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, String> {
+/// The first thing that the real world cannot do, and how to fix it.
+pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, Refused> {
     let links = Hosts::new(graph, flows).graph.hops().len() / 2;
     if links > MOST_LINKS {
-        return Err(format!(
-            "--real: {links} links, with one for each extra_delay to a node, are more than {MOST_LINKS}; write fewer, or leave out --real"
-        ));
+        return Err(Refused::Links { links });
     }
     let mut notes = Vec::new();
     let mut ecn = None;
     if flows.len() > MOST || cross.len() > MOST {
-        return Err(format!(
-            "--real: more than {MOST} flows or sources of cross traffic; run fewer, or leave out --real"
-        ));
+        return Err(Refused::Flows);
     }
     for flow in flows {
-        let spec = &flow.controller;
-        let mut kernel_flow = |kernel: &Kernel| {
+        let mut in_kernel = |below: Below| {
             if flow.mss > 1448 || flow.mss < 76 {
-                return Err(format!("--real: mss = {}: the kernel takes 76 to 1448 here", flow.mss));
+                return Err(Refused::Mss { mss: flow.mss });
             }
-            if ecn.replace(kernel.ecn).is_some_and(|before| before != kernel.ecn) {
-                return Err(format!(
-                    "--real: {spec}: kernel flows with and without ECN cannot share a world; give all of them ecn=on, or none"
-                ));
+            if ecn.replace(below.kernel.ecn).is_some_and(|before| before != below.kernel.ecn) {
+                return Err(Refused::MixedEcn { controller: flow.controller.clone() });
             }
-            Ok(())
+            Ok(below.notes)
         };
         if flow.telemetry.is_some() {
             if !matches!(flow.via, Via::Tcp(_)) {
                 notes.push(format!("{}: telemetry: in the real world TCP alone carries it", contestant(flow)));
             } else if !telemetry::BUILT {
-                return Err(
-                    "--real: telemetry: this paceline has no eBPF; build it with 'cargo build --release -p paceline-cli \
-                     --features ebpf', or leave out --real"
-                        .to_owned(),
-                );
+                return Err(Refused::NoTelemetry);
             }
         }
         match &flow.via {
-            Via::Udp if flow.mss > largest(flow) => {
-                return Err(format!(
-                    "--real: mss = {}: a packet would be above 1500 bytes; write 1448 or less",
-                    flow.mss
-                ));
-            }
+            Via::Udp if flow.mss > largest(flow) => return Err(Refused::Datagram { mss: flow.mss }),
             Via::Udp | Via::Icn(_) => {}
-            Via::Tcp(driven_by) => {
-                let (kernel, more) = tcp::kernel(flow, *driven_by).map_err(|problem| format!("--real: {problem}"))?;
-                notes.extend(more);
-                kernel_flow(&kernel)?;
-            }
-            Via::Quic => notes.extend(quic::check(flow).map_err(|problem| format!("--real: {problem}"))?),
-            Via::Alcc(lower, handover) => {
-                let above = tcp::above(flow, lower, *handover).map_err(|problem| format!("--real: {problem}"))?;
-                notes.extend(above.2);
-                kernel_flow(&above.0)?;
+            Via::Quic => notes.extend(quic::check(flow)?),
+            Via::Tcp(_) | Via::Alcc(..) => {
+                let below = below(flow)?;
+                notes.extend(below.map(&mut in_kernel).transpose()?.unwrap_or_default());
             }
         }
     }
-    for source in cross {
-        if source.packet < cross::HEADERS || source.packet > cross::LARGEST {
-            let (least, most) = (cross::HEADERS, cross::LARGEST);
-            return Err(format!("--real: cross: packet = {} is not between {least} and {most} bytes", source.packet));
-        }
+    if let Some(source) = cross.iter().find(|source| !(cross::HEADERS..=cross::LARGEST).contains(&source.packet)) {
+        return Err(Refused::Cross { packet: source.packet });
     }
     notes.sort();
     notes.dedup();
@@ -193,29 +144,18 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
 /// Whether a tunnel can join the ends of these flows.
 ///
 /// # Errors
-/// One line: why not, and how to fix it.
-pub fn check_tunnel(graph: &Graph, flows: &[Flow]) -> Result<(), String> {
+/// Why not, and how to fix it.
+pub fn check_tunnel(graph: &Graph, flows: &[Flow]) -> Result<(), Refused> {
     if *graph != Graph::dumbbell() {
-        return Err(
-            "tunnel: it joins two ends, and the scenario has [links]; take it out, or write [down] and [up]".to_owned()
-        );
+        return Err(Refused::TunnelLinks);
     }
     if flows.iter().any(|flow| flow.telemetry.is_some()) {
-        return Err(
-            "tunnel: hops do not see what is inside it, and the scenario has [telemetry]; take one of them out"
-                .to_owned(),
-        );
+        return Err(Refused::TunnelTelemetry);
     }
     if flows.iter().any(|flow| flow.extra_delay > Nanos::ZERO) {
-        return Err("tunnel: it joins two ends, and a flow with an extra_delay has another one; take one of them out"
-            .to_owned());
+        return Err(Refused::TunnelDelay);
     }
     Ok(())
-}
-
-/// What failed, with the flow's name.
-fn failed(flow: &Flow, error: &dyn std::fmt::Display) -> String {
-    format!("{}: {error}", contestant(flow))
 }
 
 /// A note to the receiver half takes space in the packet.
@@ -263,7 +203,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let kernels = flows.iter().map(below).collect::<Result<Vec<_>, _>>()?;
     let loads = tcp::Loads::of(
         flows.iter().zip(&kernels).enumerate().filter_map(|(index, (flow, kernel))| {
-            Some((index, port(FLOW_PORT, index), flow, kernel.as_ref()?.0.clone()))
+            Some((index, port(FLOW_PORT, index), flow, kernel.as_ref()?.kernel.clone()))
         }),
         &observers,
     )?;
@@ -272,7 +212,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let truths: Vec<SharedTruth> = flows.iter().map(|_| Arc::default()).collect();
     let about =
         telemetry::World { sites: nodes.sites(), graph: &hosts.graph, flows, seed, backs: &backs, truths: &truths };
-    let mut telemetry = Telemetry::prepare(&about, &loads).map_err(RaceError::Flow)?;
+    let mut telemetry = Telemetry::prepare(&about, &loads)?;
     let nodes = match &telemetry {
         Some(telemetry) => telemetry.at(nodes, &hosts.graph),
         None => nodes,
@@ -280,7 +220,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
     observers.begin(clock);
     if let Some(telemetry) = &mut telemetry {
-        telemetry.start(clock, flows.len()).map_err(RaceError::Flow)?;
+        telemetry.start(clock, flows.len())?;
     }
     let until = Time::ZERO + duration;
     let schedules: Vec<Option<Schedule>> = paths.iter().map(schedule).collect();
@@ -321,7 +261,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let report = network.stop().map_err(WorldError::from);
     // The emulator's failure is the cause of whatever else went wrong.
     let (mut report, ended) = (report?, ended?);
-    let inside = inside.map_err(|error| RaceError::Flow(format!("the tunnel broke ({error})")))?;
+    let inside = inside.map_err(RaceError::Tunnel)?;
     report.taps.extend(inside.flatten());
     let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by(flows, kernels)));
     let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {
@@ -343,7 +283,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     for flow in &ended {
         flow.record(&mut tap.recorder);
     }
-    let told = told.map_err(RaceError::Flow)?.unwrap_or_default();
+    let told = told?.unwrap_or_default();
     tap.told(&told);
     Ok(Finished { outcome: tap.finish(graph, hops), host })
 }
@@ -361,7 +301,7 @@ fn schedule(path: &Path<Frame>) -> Option<Schedule> {
 
 fn take_tap(report: &mut EmulatorReport) -> Result<RaceTap, RaceError> {
     let tap = report.taps.pop().and_then(|tap| (tap as Box<dyn Any>).downcast::<RaceTap>().ok());
-    tap.map(|tap| *tap).ok_or_else(|| RaceError::Flow("the emulator lost its recorder; please report it".to_owned()))
+    tap.map(|tap| *tap).ok_or(RaceError::NoRecorder)
 }
 
 fn host(report: &EmulatorReport, ended: &[Ended], driven_by: Vec<Option<DrivenBy>>) -> Host {
@@ -414,7 +354,7 @@ struct Crew<'a> {
     abort: Arc<AtomicBool>,
 }
 
-type Work = Box<dyn FnOnce() -> Result<Ended, String> + Send>;
+type Work = Box<dyn FnOnce() -> Result<Ended, FlowError> + Send>;
 
 impl Crew<'_> {
     /// Runs everything to the end.
@@ -432,13 +372,16 @@ impl Crew<'_> {
             };
             let tell = tell.clone();
             let body = move || tell.send((index, work())).unwrap_or_default();
-            thread::Builder::new().name(format!("flow {index}")).spawn(body).map_err(|error| thread_error(&error))?;
+            thread::Builder::new().name(format!("flow {index}")).spawn(body).map_err(RaceError::Thread)?;
         }
         drop(tell);
         let mut ended: Vec<Option<Ended>> = flows.iter().map(|_| None).collect();
         let deadline =
             Duration::from_nanos((self.clock.until_zero() + self.until.since(Time::ZERO)).as_nanos()) + GRACE;
         let begun = std::time::Instant::now();
+        let first = |ended: &[Option<Ended>]| {
+            ended.iter().position(Option::is_none).map_or_else(String::new, |at| contestant(&flows[at]))
+        };
         let mut aborted = None;
         for _ in flows {
             let (index, result) = loop {
@@ -451,22 +394,18 @@ impl Crew<'_> {
                 match heard {
                     Ok(told) => break told,
                     Err(RecvTimeoutError::Timeout) if !self.network.is_running() => {
-                        return Err(RaceError::Flow("the emulator stopped".to_owned()));
+                        return Err(RaceError::EmulatorStopped);
                     }
                     Err(RecvTimeoutError::Timeout) if begun.elapsed() < deadline => {}
                     Err(RecvTimeoutError::Timeout) => {
-                        let left = ended
-                            .iter()
-                            .position(Option::is_none)
-                            .map_or_else(String::new, |at| contestant(&flows[at]));
-                        return Err(RaceError::Stuck(left));
+                        return Err(RaceError::Stuck { flow: first(&ended) });
                     }
                     Err(RecvTimeoutError::Disconnected) => {
-                        return Err(RaceError::Flow("a flow stopped by a mistake in it; please report it".to_owned()));
+                        return Err(FlowError::Panicked { flow: first(&ended), thread: "sender" }.into());
                     }
                 }
             };
-            ended[index] = Some(result.map_err(RaceError::Flow)?);
+            ended[index] = Some(result?);
         }
         if self.abort.load(Ordering::Relaxed) {
             return Err(RaceError::Aborted);
@@ -476,11 +415,11 @@ impl Crew<'_> {
 
     /// Sets the nodes up for the kernel's flows.
     fn settings(&self) -> Result<(), RaceError> {
-        let Some((Kernel { ecn, .. }, _)) = self.kernels.iter().flatten().next() else { return Ok(()) };
+        let Some(Below { kernel, .. }) = self.kernels.iter().flatten().next() else { return Ok(()) };
         for site in self.network.sites() {
             site.namespace.enter(|| {
                 for (setting, value) in
-                    tcp::SETTINGS.into_iter().chain([("net/ipv4/tcp_ecn", if *ecn { "1" } else { "2" })])
+                    tcp::SETTINGS.into_iter().chain([("net/ipv4/tcp_ecn", if kernel.ecn { "1" } else { "2" })])
                 {
                     // A kernel without the setting does without it.
                     let _ = std::fs::write(std::path::Path::new("/proc/sys").join(setting), value);
@@ -520,21 +459,21 @@ impl Crew<'_> {
     }
 
     fn kernel_flow(&self, index: usize, flow: &Flow, glimpse: &Glimpse) -> Result<Work, RaceError> {
-        let (kernel, above) = self.kernels[index]
-            .clone()
-            .ok_or_else(|| RaceError::Flow(format!("{}: no flow of the kernel; please report it", contestant(flow))))?;
+        let name = contestant(flow);
+        let below = self.kernels[index].clone().ok_or_else(|| FlowError::NoKernel { flow: name.clone() })?;
+        let Below { kernel, above, .. } = below;
         let (source, target) = self.ends(flow.way);
         let address = match (&flow.telemetry, target.ipv6) {
             (None, _) => IpAddr::V4(target.ipv4),
             (Some(_), Some(six)) => IpAddr::V6(six),
-            (Some(_), None) => return Err(RaceError::Flow("telemetry: this kernel has no IPv6".to_owned())),
+            (Some(_), None) => return Err(RaceError::NoIpv6),
         };
         let to = SocketAddr::new(address, port(FLOW_PORT, index));
-        let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(|error| listen_error(&error))?;
+        let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(RaceError::Socket)?;
         if flow.controller.needs(Ability::ExactMarks) {
             // It echoes each packet's mark as such a receiver does (RFC 8257 section 3.2).
             let exact = SockRef::from(&listener).set_tcp_congestion(kernel.name.as_bytes());
-            exact.map_err(|error| listen_error(&error))?;
+            exact.map_err(RaceError::Socket)?;
         }
         let ledger = Arc::new(Ledger::default());
         let framed = above.as_ref().is_some_and(|options| options.mode == Mode::Framed);
@@ -558,10 +497,10 @@ impl Crew<'_> {
             let receiver = thread::Builder::new()
                 .name("tcp receiver".to_owned())
                 .spawn(move || receiving.run())
-                .map_err(|error| error.to_string())?;
-            namespace.join().map_err(|error| error.to_string())?;
+                .map_err(|source| FlowError::Thread { flow: name.clone(), source })?;
+            namespace.join().map_err(|source| FlowError::Namespace { flow: name.clone(), source })?;
             let sent = sending.run()?;
-            let received = receiver.join().map_err(|_| "a receiver stopped by a mistake in it".to_owned())??;
+            let received = receiver.join().map_err(|_| FlowError::Panicked { flow: name, thread: "receiver" })??;
             Ok(Ended {
                 index,
                 stats: vec![sent.stats],
@@ -580,33 +519,27 @@ impl Crew<'_> {
         for (index, cross) in cross.iter().enumerate() {
             let (source, target) = self.ends(cross.way);
             let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(CROSS_PORT, index));
-            sinks.push(target.namespace.enter(|| UdpSocket::bind(to))?.map_err(|error| listen_error(&error))?);
+            sinks.push(target.namespace.enter(|| UdpSocket::bind(to))?.map_err(RaceError::Socket)?);
             let socket = source.namespace.enter(|| {
                 let socket = UdpSocket::bind((source.ipv4, 0))?;
                 socket.connect(to)?;
-                Ok(socket)
+                Ok::<_, io::Error>(socket)
             })?;
-            let socket = socket.map_err(|error: io::Error| listen_error(&error))?;
+            let socket = socket.map_err(RaceError::Socket)?;
             let (cross, seed, clock, until) = (cross.clone(), self.seed, self.clock, self.until);
             let source = cross::Source { cross, index, seed, socket, clock, until, abort: self.abort.clone() };
             let body = move || source.run();
-            thread::Builder::new().name("cross".to_owned()).spawn(body).map_err(|error| thread_error(&error))?;
+            thread::Builder::new().name("cross".to_owned()).spawn(body).map_err(RaceError::Thread)?;
         }
         Ok(sinks)
     }
 }
 
-/// See [`below`].
-type Below = (Kernel, Option<Options>);
-
-/// The kernel's part of a flow, and the options of the controller above it where there is one; nothing for datapaths of our
-/// own.
+/// The kernel's part of a flow; nothing for datapaths of our own.
 fn below(flow: &Flow) -> Result<Option<Below>, KernelError> {
     match &flow.via {
-        Via::Tcp(driven_by) => tcp::kernel(flow, *driven_by).map(|(kernel, _)| Some((kernel, None))),
-        Via::Alcc(lower, handover) => {
-            tcp::above(flow, lower, *handover).map(|(kernel, options, _)| Some((kernel, Some(options))))
-        }
+        Via::Tcp(driven_by) => tcp::kernel(flow, *driven_by).map(Some),
+        Via::Alcc(lower, handover) => tcp::above(flow, lower, *handover).map(Some),
         Via::Udp | Via::Icn(_) | Via::Quic => Ok(None),
     }
 }
@@ -614,7 +547,7 @@ fn below(flow: &Flow) -> Result<Option<Below>, KernelError> {
 /// Who drives each flow that is one of the kernel's TCP.
 fn driven_by(flows: &[Flow], kernels: &[Option<Below>]) -> Vec<Option<DrivenBy>> {
     let driven_by = |(flow, below): (&Flow, &Option<Below>)| {
-        below.as_ref().filter(|_| matches!(flow.via, Via::Tcp(_))).map(|(kernel, _)| kernel.driven_by)
+        below.as_ref().filter(|_| matches!(flow.via, Via::Tcp(_))).map(|below| below.kernel.driven_by)
     };
     flows.iter().zip(kernels).map(driven_by).collect()
 }
@@ -624,14 +557,7 @@ fn port(base: u16, index: usize) -> u16 {
     base.saturating_add(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
-fn contestant(flow: &Flow) -> String {
+/// The flow as its contestant, such as `copa@udp`.
+pub(crate) fn contestant(flow: &Flow) -> String {
     format!("{}@{}", flow.controller, flow.via.datapath().name)
-}
-
-fn thread_error(error: &io::Error) -> RaceError {
-    RaceError::Flow(format!("cannot start a thread ({error}); run fewer flows"))
-}
-
-fn listen_error(error: &io::Error) -> RaceError {
-    RaceError::Flow(format!("cannot open a socket at an end of the path ({error})"))
 }

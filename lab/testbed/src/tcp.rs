@@ -15,12 +15,13 @@ mod sending;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use paceline_alcc::Options;
 use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_cc::{Ability, Bytes, Misfit, Nanos, Spec, Time};
 use paceline_experiment::{DrivenBy, Flow, Workload};
 use paceline_linux::tcp::controllers;
 
-pub(crate) use above::{Engines, above};
+pub(crate) use above::{Engines, Served, above};
 pub(crate) use ebpf::Loads;
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
@@ -45,6 +46,17 @@ pub struct Kernel {
     pub ecn: bool,
     /// Who runs it.
     pub driven_by: DrivenBy,
+}
+
+/// What the kernel does of a flow.
+#[derive(Clone, Debug)]
+pub struct Below {
+    /// Its own flow.
+    pub kernel: Kernel,
+    /// Options of the controller above it, where there is one.
+    pub above: Option<Options>,
+    /// Settings of the scenario that have no effect, one line each.
+    pub notes: Vec<String>,
 }
 
 /// What of a flow the kernel cannot do.
@@ -135,12 +147,12 @@ pub enum KernelError {
     },
 }
 
-/// How the kernel runs this flow, and what of it the kernel decides alone, one line each. The driver is the `wanted` one, else the
-/// kernel's own congestion control if there is one, then a module of ours, then the agent.
+/// How the kernel runs this flow. The driver is the `wanted` one, else the kernel's own congestion control if there is one, then a
+/// module of ours, then the agent.
 ///
 /// # Errors
 /// What the kernel does not have, and how to fix it.
-pub fn kernel(flow: &Flow, wanted: Option<DrivenBy>) -> Result<(Kernel, Vec<String>), KernelError> {
+pub fn kernel(flow: &Flow, wanted: Option<DrivenBy>) -> Result<Below, KernelError> {
     if flow.arrivals {
         return Err(KernelError::Arrivals { flow: itself(flow) });
     }
@@ -179,7 +191,7 @@ fn native(flow: &Flow) -> Result<Kernel, KernelError> {
     Ok(Kernel { name, ecn, driven_by: DrivenBy::Kernel })
 }
 
-fn noted(flow: &Flow, kernel: Kernel) -> (Kernel, Vec<String>) {
+fn noted(flow: &Flow, kernel: Kernel) -> Below {
     let mut notes = Vec::new();
     let mut note = |key: &str, what: &str| notes.push(format!("{}: {key}: {what}", itself(flow)));
     if (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
@@ -188,7 +200,7 @@ fn noted(flow: &Flow, kernel: Kernel) -> (Kernel, Vec<String>) {
     if flow.paced && kernel.name != "bbr" {
         note("paced", "without fq the kernel paces bbr alone");
     }
-    (kernel, notes)
+    Below { kernel, above: None, notes }
 }
 
 /// Parameters that differ from their defaults, as `key=value`.
@@ -232,9 +244,9 @@ mod tests {
     #[test]
     fn what_the_kernel_cannot_honour_is_refused_or_noted() {
         // Every Linux has Reno.
-        let (reno, notes) = kernel(&flow("reno"), None).unwrap();
-        assert_eq!((reno, notes.len()), (Kernel { name: "reno", ecn: false, driven_by: DrivenBy::Kernel }, 0));
-        assert!(kernel(&flow("reno:ecn=on"), None).unwrap().0.ecn);
+        let reno = kernel(&flow("reno"), None).unwrap();
+        assert_eq!(reno.kernel, Kernel { name: "reno", ecn: false, driven_by: DrivenBy::Kernel });
+        assert!(reno.notes.is_empty() && kernel(&flow("reno:ecn=on"), None).unwrap().kernel.ecn);
         let refused = |controller: &str, what: &str| {
             let error = kernel(&flow(controller), None).unwrap_err().to_string();
             assert!(error.contains(what) && !error.contains('\n'), "{error}");
@@ -246,7 +258,7 @@ mod tests {
         }
         let arrivals = kernel(&Flow { arrivals: true, ..flow("reno") }, None).unwrap_err();
         assert_eq!(arrivals, KernelError::Arrivals { flow: "reno@tcp".to_owned() });
-        let (_, notes) = kernel(&Flow { ack_every: 1, paced: true, ..flow("reno") }, None).unwrap();
+        let Below { notes, .. } = kernel(&Flow { ack_every: 1, paced: true, ..flow("reno") }, None).unwrap();
         assert_eq!(notes.len(), 2, "{notes:?}");
     }
 }

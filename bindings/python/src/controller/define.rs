@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use paceline_cc::entry::{Kind, Param, Params, Start};
-use paceline_cc::names::intern;
+use paceline_cc::names::{NameError, intern};
 use paceline_cc::registry::{Definition, register};
 use paceline_cc::start_ups::{self, START_UPS};
 use paceline_cc::{Controller, Ecn, Env, Recovery};
@@ -225,7 +225,8 @@ pub(crate) fn register_controller(
         known.class = made;
         return Ok(());
     }
-    let declared = params.iter().map(|(key, declared)| param(key, declared).map_err(wrong)).collect::<PyResult<_>>()?;
+    let declared = params.iter().map(|(key, declared)| param(key, declared)).collect::<Result<_, NameError>>();
+    let declared = declared.map_err(|error| wrong(error.to_string()))?;
     let start = start(&params);
     let (key, kinds, starts) = (name.clone(), params.clone(), start.is_some());
     let make = move |given: &Params, env: &Env| -> Box<dyn Controller> {
@@ -281,8 +282,8 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 /// As the registry has it.
-fn param(name: &str, declared: &Declared) -> Result<Param, String> {
-    let text = |text: &str| intern(text).map_err(|error| error.to_string());
+fn param(name: &str, declared: &Declared) -> Result<Param, NameError> {
+    let text = |text: &str| intern(text);
     let (kind, default) = match declared {
         Declared::Number(default, min, max) => (Kind::Number { min: *min, max: *max }, default.to_string()),
         Declared::Word(default, words) => {

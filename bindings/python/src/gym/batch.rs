@@ -45,10 +45,16 @@ pub(crate) struct Batch {
 
 /// What every episode is made of.
 struct Scenario {
-    file: Result<PathBuf, String>,
+    scene: Scene,
     folder: Option<PathBuf>,
     options: Options,
     via: String,
+}
+
+/// A scenario as it was given.
+enum Scene {
+    File(PathBuf),
+    Text(String),
 }
 
 /// One environment.
@@ -98,11 +104,11 @@ impl Batch {
     ) -> PyResult<Self> {
         let py = scenario.py();
         let options = given.options()?;
-        let file = match scenario.extract::<PathBuf>() {
-            Ok(path) => Ok(path),
-            Err(_) => Err(scenario::source(scenario, None, Options::default())?.text().to_owned()),
+        let scene = match scenario.extract::<PathBuf>() {
+            Ok(path) => Scene::File(path),
+            Err(_) => Scene::Text(scenario::source(scenario, None, Options::default())?.text().to_owned()),
         };
-        let scenario = Scenario { file, folder, options, via };
+        let scenario = Scenario { scene, folder, options, via };
         let acting = Acting::of(step, action)?;
         let mut slots = Vec::new();
         for _ in 0..count {
@@ -190,9 +196,9 @@ impl Slot {
         let mut options = scenario.options.clone();
         (options.seed, options.runs) = (Some(seed), Some(EPISODES));
         options.contestants = Some(self.contestant.to_string());
-        let source = match &scenario.file {
-            Ok(path) => Source::read(path, options).map_err(|problem| error::of_scenario(py, &problem))?,
-            Err(text) => {
+        let source = match &scenario.scene {
+            Scene::File(path) => Source::read(path, options).map_err(|problem| error::of_scenario(py, &problem))?,
+            Scene::Text(text) => {
                 let source = Source::from_text(error::OBJECT, text, options);
                 scenario.folder.as_ref().map_or(source.clone(), |folder| source.in_folder(folder))
             }

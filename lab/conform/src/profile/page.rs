@@ -95,7 +95,7 @@ fn page(Profile { entry, seen }: &Profile) -> String {
                 );
             }
             Err(why) => {
-                let _ = writeln!(text, "The run failed: {}", cell(why));
+                let _ = writeln!(text, "The run failed: {}", cell(&why.to_string()));
             }
         }
     }

@@ -1,9 +1,10 @@
 //! The options of `@icn`.
 
-use paceline_cc::foreign::clipped;
 use paceline_experiment::icn::Asking;
 use paceline_icn::flow::{Aggregation, Ceiling};
 use paceline_icn::ranges::MAX_UNITS;
+
+use super::Unknown;
 
 const CEILINGS: [(&str, Ceiling); 3] =
     [("bounded", Ceiling::Bounded), ("window", Ceiling::Window), ("unlimited", Ceiling::Unlimited)];
@@ -11,11 +12,11 @@ const CEILINGS: [(&str, Ceiling); 3] =
 /// Most units that may arrive before a hole is taken for a loss: those of [`FlowConfig::disorder`](paceline_icn::FlowConfig).
 const MOST_DISORDER: u32 = 64;
 
-/// Reads `aggregation=one,ceiling=window`; the error is the unknown option.
-pub(super) fn asking(options: &str) -> Result<Asking, String> {
+/// Reads `aggregation=one,ceiling=window`.
+pub(super) fn asking(options: &str) -> Result<Asking, Unknown> {
     let mut asking = Asking::default();
     for option in options.split(',').filter(|option| !option.is_empty()) {
-        let refused = || clipped(option);
+        let refused = || Unknown::new(option);
         let (key, word) = option.split_once('=').ok_or_else(refused)?;
         let number = |most: u32| word.parse().ok().filter(|number| (1..=most).contains(number)).ok_or_else(refused);
         match (key, word) {

@@ -4,29 +4,48 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row as ParquetRow};
 
-use super::Sweep;
+use super::{PointFailure, Sweep};
 use crate::input::Bounds;
 use crate::record::Record;
 use crate::record::fields::{Value, columns, columns_of};
 use crate::record::parquet::write;
 
 /// What is kept of a run for the table: the numbers of [`super::cells::FIGURES`], then of the stop's metric; or why it failed.
-pub(super) type Known = Result<Vec<Option<f64>>, String>;
+pub(super) type Known = Result<Vec<Option<f64>>, PointFailure>;
+
+/// Why a file is not a chunk of results.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChunkError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is not Parquet.
+    #[error(transparent)]
+    Parquet(#[from] ParquetError),
+    /// The number of a run is missing.
+    #[error("a row has no point")]
+    NoPoint,
+    /// The number of a run is not one.
+    #[error("a row has the point {0}, below 0")]
+    Negative(i64),
+}
 
 /// The columns of a run.
 pub(super) type Row = Vec<(String, Value)>;
 
 /// What is kept of a run.
-pub(super) fn known(sweep: &Sweep, result: &Result<Record, String>) -> Known {
+pub(super) fn known(sweep: &Sweep, result: &Result<Record, PointFailure>) -> Known {
     let record = columns(result.as_ref().map_err(Clone::clone)?);
     Ok(sweep.figures().map(|name| number(&record, name)).collect())
 }
 
 /// The row of a run that was made.
-pub(super) fn row(sweep: &Sweep, index: usize, result: &Result<Record, String>) -> Row {
+pub(super) fn row(sweep: &Sweep, index: usize, result: &Result<Record, PointFailure>) -> Row {
     let (contestant, cell, run) = sweep.place(index);
     let values = sweep.values(cell);
     let mut row = vec![
@@ -48,7 +67,7 @@ pub(super) fn row(sweep: &Sweep, index: usize, result: &Result<Record, String>) 
             })));
         }
     }
-    row.push(("failure".to_owned(), Value::Text(result.as_ref().err().cloned())));
+    row.push(("failure".to_owned(), Value::Text(result.as_ref().err().map(ToString::to_string))));
     row
 }
 
@@ -69,9 +88,9 @@ pub(super) fn save(path: &Path, rows: &[Row]) -> Result<(), paceline_files::Outp
 ///
 /// # Errors
 /// When it cannot be read, or is not a chunk.
-pub(super) fn load(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Known)>, String> {
+pub(super) fn load(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Known)>, ChunkError> {
     let known = |row: &ParquetRow| match field(row, "failure") {
-        Some(Field::Str(problem)) => Err(problem.clone()),
+        Some(Field::Str(problem)) => Err(PointFailure::new(problem)),
         _ => Ok(sweep.figures().map(|name| field(row, name).and_then(read)).collect()),
     };
     each(path, known)
@@ -81,21 +100,21 @@ pub(super) fn load(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Known)>, St
 ///
 /// # Errors
 /// As [`load`].
-pub(super) fn rows(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Row)>, String> {
+pub(super) fn rows(path: &Path, sweep: &Sweep) -> Result<Vec<(usize, Row)>, ChunkError> {
     // Every row has the same columns, each of one kind.
-    let kinds = row(sweep, 0, &Err(String::new()));
+    let kinds = row(sweep, 0, &Err(PointFailure::new("")));
     each(path, |row| kinds.iter().map(|(name, kind)| (name.clone(), value(kind, field(row, name)))).collect())
 }
 
-fn each<T>(path: &Path, of: impl Fn(&ParquetRow) -> T) -> Result<Vec<(usize, T)>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    Bounds::RECORDS.permit(&file).map_err(|error| error.to_string())?;
-    let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
+fn each<T>(path: &Path, of: impl Fn(&ParquetRow) -> T) -> Result<Vec<(usize, T)>, ChunkError> {
+    let file = File::open(path)?;
+    Bounds::RECORDS.permit(&file)?;
+    let reader = SerializedFileReader::new(file)?;
     let mut results = Vec::new();
-    for row in reader.get_row_iter(None).map_err(|error| error.to_string())? {
-        let row = row.map_err(|error| error.to_string())?;
-        let Some(Field::Long(index)) = field(&row, "point") else { return Err("a row has no point".to_owned()) };
-        let index = usize::try_from(*index).map_err(|_| "a point below 0".to_owned())?;
+    for row in reader.get_row_iter(None)? {
+        let row = row?;
+        let Some(Field::Long(index)) = field(&row, "point") else { return Err(ChunkError::NoPoint) };
+        let index = usize::try_from(*index).map_err(|_| ChunkError::Negative(*index))?;
         results.push((index, of(&row)));
     }
     Ok(results)

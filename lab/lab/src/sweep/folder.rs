@@ -9,7 +9,7 @@ use super::cells::{Cell, Failed, cell_of, cells_csv};
 use super::chunk::{self, Known, Row};
 use super::identity::claim;
 use super::journal::{self, Journal, Line};
-use super::{Part, Sweep, SweepError};
+use super::{FolderProblem, Part, PointFailure, Sweep, SweepError};
 use crate::record::Record;
 
 /// About how many runs a chunk holds (our choice: large against what a file of Parquet says of itself, about 20 kB, and few
@@ -29,7 +29,7 @@ pub struct Folder {
     /// Every run that was made.
     known: BTreeMap<usize, Known>,
     /// Of these, what is not in a chunk yet, but for those of a part.
-    waiting: BTreeMap<usize, Result<Record, String>>,
+    waiting: BTreeMap<usize, Result<Record, PointFailure>>,
     /// Held open, and so locked.
     _lock: File,
 }
@@ -66,10 +66,7 @@ impl Folder {
                 blocks.insert(block);
                 continue;
             }
-            let wrong = |problem: String| SweepError::Folder {
-                path: path.clone(),
-                problem: format!("not a chunk of this sweep ({problem}); remove it, and its runs are run again"),
-            };
+            let wrong = |source| SweepError::Chunk { path: path.clone(), source };
             for (index, known) in chunk::load(&path, &self.sweep).map_err(wrong)? {
                 self.known.insert(index, known);
             }
@@ -127,12 +124,12 @@ impl Folder {
     /// When there is no such point, or the disk refuses.
     pub fn put(
         &mut self,
-        results: impl IntoIterator<Item = (usize, Result<Record, String>)>,
+        results: impl IntoIterator<Item = (usize, Result<Record, PointFailure>)>,
     ) -> Result<(), SweepError> {
         let (mut lines, mut blocks) = (Vec::new(), BTreeSet::new());
         for (index, result) in results {
             if index >= self.sweep.points() {
-                let problem = format!("there is no point {index}; the sweep has {}", self.sweep.points());
+                let problem = FolderProblem::NoPoint { index, points: self.sweep.points() };
                 return Err(SweepError::Folder { path: self.path.clone(), problem });
             }
             if self.known.contains_key(&index) {
@@ -156,7 +153,7 @@ impl Folder {
         if written { self.tidy() } else { Ok(()) }
     }
 
-    fn keep(&mut self, index: usize, result: Result<Record, String>) {
+    fn keep(&mut self, index: usize, result: Result<Record, PointFailure>) {
         self.known.insert(index, chunk::known(&self.sweep, &result));
         if self.part.is_none() {
             self.waiting.insert(index, result);
@@ -190,7 +187,7 @@ impl Folder {
         let points = self.sweep.shared();
         let mine = self.known.iter().filter(|(index, _)| has(self.part, &self.sweep, **index));
         let failed = mine.filter_map(|(index, known)| Some((*index, known.as_ref().err()?)));
-        failed.map(|(index, problem)| Failed { point: points.point(index), problem: problem.clone() }).collect()
+        failed.map(|(index, problem)| Failed { point: points.point(index), problem: problem.to_string() }).collect()
     }
 
     /// The files of results that are there.
@@ -252,7 +249,7 @@ impl Folder {
         let path = self.path_of(block);
         let mut rows = BTreeMap::new();
         if path.exists() {
-            let wrong = |problem| SweepError::Folder { path: path.clone(), problem };
+            let wrong = |source| SweepError::Chunk { path: path.clone(), source };
             rows.extend(chunk::rows(&path, &self.sweep).map_err(wrong)?);
         }
         let made = self.waiting.range(points.clone());

@@ -7,10 +7,10 @@ use paceline_experiment::seed::fnv_1a;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::SweepError;
 use super::axis::Axis;
 use super::point::{Ground, Point};
 use super::stop::Stop;
+use super::{FolderProblem, SweepError};
 use crate::version::named;
 
 /// A scenario over a grid of values.
@@ -42,10 +42,7 @@ impl Sweep {
     /// # Errors
     /// When the text is not a sweep, or one of another build of paceline.
     pub fn from_json(text: &str) -> Result<Self, SweepError> {
-        let wrong = |error: serde_json::Error| SweepError::Json {
-            what: "sweep",
-            problem: format!("{error}; pass on what to_json gave"),
-        };
+        let wrong = |source| SweepError::Json { what: "sweep", source };
         let sweep: Self = serde_json::from_str(text).map_err(wrong)?;
         sweep.ground.of_this_build("sweep")?;
         Ok(sweep)
@@ -222,30 +219,25 @@ impl Sweep {
         format!("{identity}\n")
     }
 
-    /// What distinguishes the sweep of this identity from this one, and what to do.
-    pub(super) fn differs_from(&self, held: &str) -> String {
-        const FIX: &str = "name another folder";
+    /// What distinguishes the sweep of this identity from this one.
+    pub(super) fn differs_from(&self, held: &str) -> FolderProblem {
         let read = |text: &str| serde_json::from_str::<serde_json::Map<String, Json>>(text).unwrap_or_default();
         let (held, ours) = (read(held), read(&self.identity()));
         let text =
             |of: &serde_json::Map<String, Json>, key: &str| of.get(key).and_then(Json::as_str).map(str::to_owned);
         let build = |of| named(&text(of, "version").unwrap_or_default(), text(of, "commit").as_deref());
         if text(&held, "version").is_some() && build(&held) != build(&ours) {
-            let (old, new) = (build(&held), build(&ours));
-            return format!("its runs are of paceline {old}, and this is {new}: runs of two builds do not mix; {FIX}");
+            return FolderProblem::OtherBuild { theirs: build(&held), ours: build(&ours) };
         }
-        let names: Vec<&str> =
-            ours.iter().filter(|(key, value)| held.get(*key) != Some(value)).map(|(key, _)| key.as_str()).collect();
-        if names == ["controllers"] {
+        let differs = |(key, value): &(&String, &Json)| held.get(*key) != Some(value);
+        let keys: Vec<String> = ours.iter().filter(differs).map(|(key, _)| key.clone()).collect();
+        if keys == ["controllers"] {
             let old = held.get("controllers");
             let other = self.digests.iter().find(|(name, digest)| {
                 old.and_then(|old| old.get(name.as_str())).and_then(Json::as_str) != Some(digest.as_str())
             });
-            let name = other.map_or("", |(name, _)| name.as_str());
-            return format!(
-                "controller '{name}' is not the one whose runs it holds: its code, or what it uses, was changed; {FIX}"
-            );
+            return FolderProblem::OtherController { name: other.map(|(name, _)| name.clone()).unwrap_or_default() };
         }
-        format!("it holds another sweep ({} differ); {FIX}", names.join(", "))
+        FolderProblem::OtherSweep { keys }
     }
 }

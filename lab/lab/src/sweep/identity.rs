@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::{Part, Sweep, SweepError};
+use super::{FolderProblem, Part, Sweep, SweepError};
 
 /// How long a part waits for another that has just begun the folder: 500 times 10 ms, longer than a busy machine needs to write
 /// a page (our choice).
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(super) fn claim(folder: &Path, sweep: &Sweep, part: Option<Part>) -> Result<File, SweepError> {
     let name = folder.join("_sweep.json");
     let io = |source| SweepError::Io { path: name.clone(), source };
-    let wrong = |problem: String| SweepError::Folder { path: folder.to_owned(), problem };
+    let wrong = |problem| SweepError::Folder { path: folder.to_owned(), problem };
     let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&name).map_err(io)?;
     let identity = sweep.identity();
     let mut tries = 0;
@@ -35,7 +35,7 @@ pub(super) fn claim(folder: &Path, sweep: &Sweep, part: Option<Part>) -> Result<
         if !(alone || beside && !begun) {
             tries += 1;
             if part.is_none() || tries == TRIES {
-                return Err(wrong("another sweep works in it; wait for its end, or name another folder".to_owned()));
+                return Err(wrong(FolderProblem::AtWork));
             }
             let _ = file.unlock();
             sleep(PAUSE);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Part, SweepError};
+use super::{FolderProblem, Part, PointFailure, SweepError};
 use crate::input::{Bounded, Bounds};
 use crate::record::Record;
 use paceline_files::OutputError;
@@ -18,16 +18,16 @@ pub(super) struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     record: Option<Record>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    failure: Option<String>,
+    failure: Option<PointFailure>,
 }
 
 impl Line {
-    pub(super) fn new(point: usize, result: &Result<Record, String>) -> Self {
+    pub(super) fn new(point: usize, result: &Result<Record, PointFailure>) -> Self {
         Self { point, record: result.as_ref().ok().cloned(), failure: result.as_ref().err().cloned() }
     }
 
     /// `None` where the line has neither a record nor a failure.
-    pub(super) fn result(self) -> Option<Result<Record, String>> {
+    pub(super) fn result(self) -> Option<Result<Record, PointFailure>> {
         self.record.map(Ok).or(self.failure.map(Err))
     }
 }
@@ -82,8 +82,7 @@ impl Journal {
         let wrong = |source| SweepError::Io { path: path.clone(), source };
         let file = OpenOptions::new().append(true).create(true).open(&path).map_err(wrong)?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            let problem = format!("part {part} is at work in it already; wait for its end");
-            return Err(SweepError::Folder { path: folder.to_owned(), problem });
+            return Err(SweepError::Folder { path: folder.to_owned(), problem: FolderProblem::PartAtWork(part) });
         }
         Ok(Self { path, file: Some(file) })
     }

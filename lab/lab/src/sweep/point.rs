@@ -55,9 +55,8 @@ impl Ground {
         if self.version == version::VERSION && self.commit.as_deref() == version::commit() {
             return Ok(());
         }
-        let (theirs, ours) = (version::named(&self.version, self.commit.as_deref()), version::build());
-        let problem = format!("it is of paceline {theirs}, and this is {ours}; use one build on all machines");
-        Err(SweepError::Json { what, problem })
+        let theirs = version::named(&self.version, self.commit.as_deref());
+        Err(SweepError::OtherBuild { what, theirs, ours: version::build() })
     }
 }
 
@@ -128,10 +127,7 @@ impl Point {
     /// # Errors
     /// When the text is not a point, or one of another build of paceline.
     pub fn from_json(text: &str) -> Result<Self, SweepError> {
-        let wrong = |error: serde_json::Error| SweepError::Json {
-            what: "point",
-            problem: format!("{error}; pass on what to_json gave"),
-        };
+        let wrong = |source| SweepError::Json { what: "point", source };
         let point: Self = serde_json::from_str(text).map_err(wrong)?;
         point.ground.of_this_build("point")?;
         Ok(point)
@@ -140,9 +136,24 @@ impl Point {
     /// Runs it. A panic is an error too, and the next point can be run.
     ///
     /// # Errors
-    /// What happened, in one line.
-    pub fn run(&self) -> Result<Record, String> {
-        runner::single(self).map_err(|failure| failure.cause.to_string())
+    /// What happened.
+    pub fn run(&self) -> Result<Record, PointFailure> {
+        runner::single(self).map_err(|failure| PointFailure::new(failure.cause.to_string()))
+    }
+}
+
+/// Why a point has no record. It travels between machines, and stands in journals and chunks, as one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(transparent)]
+#[error("{line}")]
+pub struct PointFailure {
+    line: String,
+}
+
+impl PointFailure {
+    /// What happened.
+    pub fn new(line: impl Into<String>) -> Self {
+        Self { line: line.into() }
     }
 }
 

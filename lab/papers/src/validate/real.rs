@@ -354,7 +354,7 @@ fn compare(heading: &str, rival: &Rival, ours: &[&Record], theirs: &[&Record]) -
 /// A claim about a contestant in both worlds.
 fn about(heading: &str, rival: &Rival, setup: impl fmt::Display, claim: impl Into<String>) -> Claim {
     let claim = Claim::on(heading, format!("{}, {setup}", rival.name), claim);
-    Claim { contestant: rival.name.to_owned(), world: "real", ..claim }
+    Claim { contestant: rival.name.to_owned(), world: World::Real, ..claim }
 }
 
 #[cfg(test)]

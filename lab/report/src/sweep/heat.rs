@@ -141,10 +141,7 @@ impl Map<'_> {
                 }
                 if cell.failed > 0 {
                     let corner = (place.right() - 1.0, place.y + 1.0);
-                    svg.path(
-                        &format!("M{} {}h-9l9 9z", n(corner.0), n(corner.1)),
-                        if colour.text() == "on-light" { "some on-light" } else { "some on-dark" },
-                    );
+                    svg.path(&format!("M{} {}h-9l9 9z", n(corner.0), n(corner.1)), &format!("some {}", colour.text()));
                 }
             }
             None => {

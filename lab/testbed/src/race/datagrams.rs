@@ -15,8 +15,8 @@ use paceline_experiment::{Application, Arrivals, Flow, Sample, Seed, Turn, Workl
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::requests;
 use super::tap::Glimpse;
+use super::{FlowError, contestant, requests};
 use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::goal;
@@ -63,7 +63,7 @@ pub(super) struct DatagramsOutcome {
 }
 
 /// One flow that has ended, or failed.
-pub(super) type Ended = Result<Finished, String>;
+pub(super) type Ended = Result<Finished, FlowError>;
 
 /// When a flow runs, and to which end.
 pub(super) struct Span {
@@ -88,8 +88,8 @@ impl Datagrams {
     /// Runs the flow, or the family, to its end.
     ///
     /// # Errors
-    /// One line: what failed.
-    pub(super) fn run(self) -> Result<DatagramsOutcome, String> {
+    /// What failed.
+    pub(super) fn run(self) -> Result<DatagramsOutcome, FlowError> {
         let this = Arc::new(self);
         let (results, ended) = mpsc::channel();
         let mut sleeper = Sleeper::new(this.clock);
@@ -117,7 +117,7 @@ impl Datagrams {
         this.gather(&ended, begun)
     }
 
-    fn gather(&self, ended: &Receiver<Ended>, begun: usize) -> Result<DatagramsOutcome, String> {
+    fn gather(&self, ended: &Receiver<Ended>, begun: usize) -> Result<DatagramsOutcome, FlowError> {
         let mut sum = DatagramsOutcome {
             stats: Vec::new(),
             rtt: Distribution::new(3),
@@ -128,8 +128,7 @@ impl Datagrams {
             lost_in_sending: 0,
         };
         for _ in 0..begun {
-            let one =
-                ended.recv().map_err(|_| "an endpoint stopped by a mistake in it; please report it".to_owned())??;
+            let one = ended.recv().map_err(|_| self.panicked("sender"))??;
             sum.stats.push(one.stats);
             sum.rtt.add(&one.rtt);
             sum.bytes_ready += one.bytes_ready;
@@ -148,8 +147,8 @@ impl Datagrams {
         goal: Option<u64>,
         until: Time,
         results: &Results<Ended>,
-    ) -> Result<(), String> {
-        let (near, far) = self.sockets().map_err(|error| super::failed(&self.flow, &error))?;
+    ) -> Result<(), FlowError> {
+        let (near, far) = self.sockets().map_err(|error| self.refused(error))?;
         let (this, results, number) = (self.clone(), results.clone(), self.numbers.next(self.index));
         let body = move || {
             crate::prefer();
@@ -157,8 +156,21 @@ impl Datagrams {
             // The receiver is gone when the run has failed.
             let _ = results.send(ended);
         };
-        thread::Builder::new().name("udp flow".to_owned()).spawn(body).map_err(|error| error.to_string())?;
+        thread::Builder::new()
+            .name("udp flow".to_owned())
+            .spawn(body)
+            .map_err(|source| FlowError::Thread { flow: contestant(&self.flow), source })?;
         Ok(())
+    }
+
+    /// The system refused this flow something.
+    pub(super) fn refused(&self, source: io::Error) -> FlowError {
+        FlowError::System { flow: contestant(&self.flow), source }
+    }
+
+    /// This thread of the flow panicked.
+    pub(super) fn panicked(&self, thread: &'static str) -> FlowError {
+        FlowError::Panicked { flow: contestant(&self.flow), thread }
     }
 
     /// The sender's socket and the receiver's, connected to each other.
@@ -215,43 +227,40 @@ impl Datagrams {
         (near, far): (UdpSocket, UdpSocket),
         &Span { at, until, goal }: &Span,
     ) -> Ended {
-        let failed = |error: &dyn std::fmt::Display| super::failed(&self.flow, error);
+        let failed = |source| FlowError::Udp { flow: contestant(&self.flow), source };
         let application = self.application();
         let source: Box<dyn Source> = match application {
             Some(application) => Box::new(Turns { application, at }),
             None => Box::new(Zeros),
         };
-        let channel = |socket: UdpSocket, peer: Option<SocketAddr>| {
-            let peer = peer.ok_or_else(|| failed(&"its socket has no peer"))?;
-            Channel::new(socket, peer, Session::plain(number), Offload::NONE).map_err(|error| failed(&error))
+        let channel = |socket: UdpSocket| {
+            let peer = socket.peer_addr()?;
+            Channel::new(socket, peer, Session::plain(number), Offload::NONE)
         };
-        let (to, from) = (near.peer_addr().ok(), far.peer_addr().ok());
+        let (near, far) = (channel(near), channel(far));
+        let (near, far) = (near.map_err(|error| self.refused(error))?, far.map_err(|error| self.refused(error))?);
         let counted = Counted { clock: self.clock, goal, seen: HashSet::new(), bytes: 0, done: Arc::default() };
         let done = counted.done.clone();
         let over = AtomicBool::new(false);
-        let mut sending = SendingEnd::new(channel(near, to)?, self.clock, sender, source, Timing::EXACT);
-        let mut receiving = ReceivingEnd::new(channel(far, from)?, self.clock, receiver, Box::new(counted), Nanos::MAX);
+        let mut sending = SendingEnd::new(near, self.clock, sender, source, Timing::EXACT);
+        let mut receiving = ReceivingEnd::new(far, self.clock, receiver, Box::new(counted), Nanos::MAX);
         let (sent, received, end) = thread::scope(|scope| {
             let receiver = thread::Builder::new().name("udp receiver".to_owned()).spawn_scoped(scope, || {
                 while self.clock.now() < until && !over.load(Ordering::Relaxed) && !self.abort.load(Ordering::Relaxed) {
-                    receiving.run(until.min(self.clock.now() + SLICE), None).map_err(|error| failed(&error))?;
+                    receiving.run(until.min(self.clock.now() + SLICE), None).map_err(failed)?;
                 }
-                Ok::<_, String>(receiving.finish().0)
+                Ok::<_, FlowError>(receiving.finish().0)
             });
             Sleeper::new(self.clock).sleep_until(at);
-            let sent = self.send(&mut sending, goal.is_some(), until).map_err(|error| failed(&error));
+            let sent = self.send(&mut sending, goal.is_some(), until).map_err(failed);
             let end = self.clock.now();
             over.store(true, Ordering::Relaxed);
-            let received = receiver.map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|_| Err("a receiver stopped by a mistake in it; please report it".to_owned()))
-            });
+            let received = receiver.map(|thread| thread.join().unwrap_or_else(|_| Err(self.panicked("receiver"))));
             (sent, received, end)
         });
         *self.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let idle = sent?;
-        let receiver = received.map_err(|error| failed(&error))??;
+        let receiver = received.map_err(|source| FlowError::Thread { flow: contestant(&self.flow), source })??;
         let done = *done.lock().unwrap_or_else(PoisonError::into_inner);
         // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
         let took = done.or(idle.then_some(end)).map(|moment| moment.since(at));

@@ -2,18 +2,14 @@
 
 use paceline_experiment::Flow;
 
-use super::{Crew, RaceError, Work};
+use super::{Crew, RaceError, Refused, Work};
 
 /// Refused, with how to build them.
-pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
-    let spec = &flow.controller;
-    Err(format!(
-        "{spec}@quic: this paceline was built without QUIC; build it with 'cargo build --release -p paceline-cli \
-         --features quic', or write {spec}@udp"
-    ))
+pub(super) fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
+    Err(Refused::NoQuic { controller: flow.controller.clone() })
 }
 
 /// Refused.
 pub(super) fn work(_: &Crew<'_>, _: usize, flow: &Flow) -> Result<Work, RaceError> {
-    check(flow).and(Err(String::new())).map_err(RaceError::Flow)
+    Err(Refused::NoQuic { controller: flow.controller.clone() }.into())
 }

@@ -9,6 +9,11 @@ use paceline_linux::clock::Clock;
 use super::tap::SharedTruth;
 use crate::tcp::Loads;
 
+/// Of no failure: there is nothing that could fail.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TelemetryError {}
+
 /// Whether this build has it.
 pub(super) const BUILT: bool = false;
 
@@ -28,7 +33,7 @@ pub(super) enum Telemetry {}
 
 impl Telemetry {
     /// Nothing: flows with telemetry were refused.
-    pub(super) fn prepare(_: &World<'_>, _: &Loads) -> Result<Option<Self>, String> {
+    pub(super) fn prepare(_: &World<'_>, _: &Loads) -> Result<Option<Self>, TelemetryError> {
         Ok(None)
     }
 
@@ -36,11 +41,11 @@ impl Telemetry {
         match *self {}
     }
 
-    pub(super) fn start(&mut self, _: Clock, _: usize) -> Result<(), String> {
+    pub(super) fn start(&mut self, _: Clock, _: usize) -> Result<(), TelemetryError> {
         match *self {}
     }
 
-    pub(super) fn stop(self) -> Result<Vec<TelemetryOutcome>, String> {
+    pub(super) fn stop(self) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
         match self {}
     }
 }

@@ -13,7 +13,7 @@ use paceline_experiment::{Flow, Layer, Workload};
 use paceline_quic::{Factory, Identity, Sending, Sent};
 use paceline_transport::SenderStats;
 
-use super::{Crew, Ended, FLOW_PORT, RaceError, Work, listen_error, port};
+use super::{Crew, Ended, FLOW_PORT, FlowError, RaceError, Refused, Work, port};
 use crate::tcp::goal;
 use paceline_linux::clock::{Clock, Sleeper};
 
@@ -23,15 +23,15 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// What quinn does otherwise than the flow says, one line each.
 ///
 /// # Errors
-/// One line: what of it quinn cannot do, and how to fix it.
-pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
+/// What of it quinn cannot do, and how to fix it.
+pub(super) fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
     let spec = &flow.controller;
-    Factory::new(spec.clone(), 0).map_err(|misfit| format!("{spec}@quic: {misfit}"))?;
+    factory(flow, 0)?;
     if !matches!(flow.workload, Workload::Bulk | Workload::Bytes(_)) {
-        return Err(format!("{spec}@quic: workload: over QUIC it is 'bulk' or {{ bytes = ... }}; write {spec}@udp"));
+        return Err(Refused::QuicWorkload { controller: spec.clone() });
     }
     if flow.arrivals {
-        return Err(format!("{spec}@quic: arrivals: QUIC does not report when packets arrived; take it out"));
+        return Err(Refused::QuicArrivals { controller: spec.clone() });
     }
     let mut notes = Vec::new();
     let mut note = |key: &str, what: &str| notes.push(format!("{spec}@quic: {key}: {what}"));
@@ -44,24 +44,31 @@ pub(super) fn check(flow: &Flow) -> Result<Vec<String>, String> {
     Ok(notes)
 }
 
+/// What makes the flow's controllers.
+fn factory(flow: &Flow, seed: u64) -> Result<Factory, Refused> {
+    let refused = |misfit| Refused::Quic { controller: flow.controller.clone(), misfit: Box::new(misfit) };
+    Factory::new(flow.controller.clone(), seed).map_err(refused)
+}
+
 /// The flow, ready to run.
 pub(super) fn work(crew: &Crew<'_>, index: usize, flow: &Flow) -> Result<Work, RaceError> {
     let (source, target) = crew.ends(flow.way);
     let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
     let open = |site: &paceline_emulator::world::Site, at: SocketAddr| {
-        site.namespace.enter(|| UdpSocket::bind(at))?.map_err(|error| listen_error(&error))
+        site.namespace.enter(|| UdpSocket::bind(at))?.map_err(RaceError::Socket)
     };
-    let failed = |error: &dyn std::fmt::Display| RaceError::Flow(format!("{}@quic: {error}", flow.controller));
     let seed = crew.seed.derive(&format!("quic {index}"));
     let (observers, spec) = (crew.observers.clone(), flow.controller.clone());
     // The clock of a connection's controller begins with it.
     let observe = move |env: &Env| observers.of(index, Layer::Packets, &spec, env, Time::ZERO);
+    let name = super::contestant(flow);
     let transfer = Transfer {
         index,
         handshake: flow.handshake,
         goal: goal(&flow.workload),
-        controller: Factory::new(flow.controller.clone(), seed).map_err(|misfit| failed(&misfit))?.observed(observe),
-        identity: Identity::generate().map_err(|error| failed(&error))?,
+        controller: factory(flow, seed)?.observed(observe),
+        identity: Identity::generate().map_err(|source| FlowError::Quic { flow: name.clone(), source })?,
+        name,
         near: open(source, SocketAddr::new(IpAddr::V4(source.ipv4), 0))?,
         far: open(target, to)?,
         to,
@@ -70,11 +77,11 @@ pub(super) fn work(crew: &Crew<'_>, index: usize, flow: &Flow) -> Result<Work, R
         until: flow.stop.unwrap_or(Time::NEVER).min(crew.until),
         abort: crew.abort.clone(),
     };
-    let name = format!("{}@quic", flow.controller);
-    Ok(Box::new(move || transfer.run().map_err(|error| format!("{name}: {error}"))))
+    Ok(Box::new(move || transfer.run()))
 }
 
 struct Transfer {
+    name: String,
     index: usize,
     handshake: bool,
     goal: Option<u64>,
@@ -91,8 +98,9 @@ struct Transfer {
 }
 
 impl Transfer {
-    fn run(self) -> Result<Ended, String> {
-        let Self { index, handshake, goal, controller, identity, near, far, to, clock, start, until, abort } = self;
+    fn run(self) -> Result<Ended, FlowError> {
+        let Self { name, index, handshake, goal, controller, identity, near, far, to, clock, start, until, abort } =
+            self;
         let mut source = Source { left: goal.unwrap_or(u64::MAX), begun: None, clock, abort: abort.clone() };
         let mut sink = Sink { bytes: 0, goal, done: None, clock, until, abort };
         let certificate = identity.certificate().to_vec();
@@ -103,16 +111,16 @@ impl Transfer {
                 let received = unless_nobody(paceline_quic::serve(far, &identity, &mut sink, lasting));
                 received.map(|received| (received, sink))
             })
-            .map_err(|error| error.to_string())?;
+            .map_err(|source| FlowError::Thread { flow: name.clone(), source })?;
         clock.wait_for_zero();
         Sleeper::new(clock).sleep_until(start);
         let lasting = until_then(clock, until);
         let sending = Sending { to, certificate: &certificate, controller: &controller, lasting };
         let over = Instant::now() + lasting;
         let sent = unless_nobody(paceline_quic::send(near, &sending, &mut source));
-        let received =
-            receiver.join().map_err(|_| "a receiver stopped by a mistake in it; please report it".to_owned())?;
-        let (sent, (received, sink)) = (sent?, received?);
+        let received = receiver.join().map_err(|_| FlowError::Panicked { flow: name.clone(), thread: "receiver" })?;
+        let failed = |source| FlowError::Quic { flow: name.clone(), source };
+        let (sent, (received, sink)) = (sent.map_err(failed)?, received.map_err(failed)?);
 
         let mut rtt = Distribution::new(3);
         for sample in sent.iter().flat_map(|sent| &sent.rtt).filter(|sample| sample.at <= over) {
@@ -134,11 +142,11 @@ impl Transfer {
 }
 
 /// A path that carries nothing is not a failure: the flow moved no bytes.
-fn unless_nobody<T>(end: Result<T, paceline_quic::Error>) -> Result<Option<T>, String> {
+fn unless_nobody<T>(end: Result<T, paceline_quic::Error>) -> Result<Option<T>, paceline_quic::Error> {
     match end {
         Ok(end) => Ok(Some(end)),
         Err(paceline_quic::Error::Nobody { .. }) => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error),
     }
 }
 

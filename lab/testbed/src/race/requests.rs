@@ -25,12 +25,12 @@ use super::datagrams::{Datagrams, Ended, Finished, SLICE, Span};
 
 /// Runs a flow: `near` is the router's socket, `far` the requester's.
 pub(super) fn pull(flow: &Datagrams, requester: Requester, (near, far): (UdpSocket, UdpSocket), span: &Span) -> Ended {
-    let failed = |error: &dyn std::fmt::Display| super::failed(&flow.flow, error);
+    let refused = |error: io::Error| flow.refused(error);
     let over = AtomicBool::new(false);
-    let peer = far.peer_addr().map_err(|error| failed(&error))?;
+    let peer = far.peer_addr().map_err(refused)?;
     let mut asking = Asks {
         peer,
-        socket: Socket::new(far, Offload::NONE).map_err(|error| failed(&error))?,
+        socket: Socket::new(far, Offload::NONE).map_err(refused)?,
         requester,
         application: flow.application().map(|application| (application, span.at)),
         rtt: Distribution::new(3),
@@ -48,16 +48,12 @@ pub(super) fn pull(flow: &Datagrams, requester: Requester, (near, far): (UdpSock
         let asked = asking.run(flow, span).map(|()| cpu_time() - cpu);
         let end = flow.clock.now();
         over.store(true, Ordering::Relaxed);
-        let answered = answering.map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("a router stopped by a mistake in it; please report it")))
-        });
+        let answered = answering.map(|thread| thread.join().map_err(|_| flow.panicked("router")));
         (asked, answered, end)
     });
     *flow.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    let (cpu, unsent) = answered.and_then(|answered| answered).map_err(|error| failed(&error))?;
-    let cpu = cpu + asked.map_err(|error| failed(&error))?;
+    let (cpu, unsent) = answered.map_err(refused)??.map_err(refused)?;
+    let cpu = cpu + asked.map_err(refused)?;
     let completion = span.goal.zip(asking.done.map(|moment| moment.since(span.at)));
     Ok(Finished {
         stats: asking.requester.stats(),

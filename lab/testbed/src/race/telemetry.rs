@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use paceline_emulator::world::{Nodes, Site, interface};
 use paceline_experiment::{Faults, Flow, Graph, Impostor, Seed, TelemetryOutcome, Via};
 use paceline_int::bus::{
-    Address, Body, Bus, Filter, Hub, Key, Keys, Kind, Message, Options, Role, Sealed, Subscription,
+    Address, AddressError, Body, Bus, BusError, Filter, Hub, Key, Keys, Kind, Message, Options, Role, Sealed,
+    Subscription,
 };
 use paceline_int::{Agent, Sink, SinkOptions, Source, SourceOptions};
 use paceline_kernel::Informant;
@@ -31,6 +32,46 @@ use rand_pcg::Pcg64;
 use super::FLOW_PORT;
 use super::tap::SharedTruth;
 use crate::tcp::Loads;
+
+/// Why telemetry of a race could not be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TelemetryError {
+    /// A source, a sink, an agent or the namespace of one failed.
+    #[error("telemetry: {0}")]
+    Part(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The scenario's bus cannot be used.
+    #[error("telemetry.bus: {address:?}: {source}")]
+    Address {
+        /// As the scenario has it.
+        address: String,
+        /// What is wrong with it.
+        source: AddressError,
+    },
+    /// The bus cannot be joined.
+    #[error("telemetry.bus: {0}")]
+    Bus(#[source] BusError),
+    /// The system gave nothing random.
+    #[error("telemetry.bus: no key for it ({0})")]
+    NoKey(#[source] io::Error),
+    /// An impostor needs keys.
+    #[error("telemetry.impostor: reports within one process have no keys; give bus")]
+    NoKeys,
+    /// The impostor cannot join the bus.
+    #[error("telemetry.impostor: {0}")]
+    Impostor(#[source] BusError),
+    /// A thread cannot be had.
+    #[error("telemetry: cannot start a thread ({0}); run fewer flows")]
+    Thread(#[source] io::Error),
+    /// A thread panicked.
+    #[error("telemetry stopped by a mistake in it; please report it")]
+    Panicked,
+}
+
+/// A part of it failed.
+fn part(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> TelemetryError {
+    TelemetryError::Part(error.into())
+}
 
 /// Whether this build has it.
 pub(super) const BUILT: bool = true;
@@ -71,19 +112,18 @@ pub(super) struct Telemetry {
 #[derive(Default)]
 struct Running {
     ended: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Result<Vec<TelemetryOutcome>, String>>>,
+    threads: Vec<JoinHandle<Result<Vec<TelemetryOutcome>, TelemetryError>>>,
 }
 
 impl Telemetry {
     /// Loads what flows with telemetry need; nothing when there are none.
     ///
     /// # Errors
-    /// One line.
-    pub(super) fn prepare(world: &World<'_>, loads: &Loads) -> Result<Option<Self>, String> {
+    /// What of it cannot be had.
+    pub(super) fn prepare(world: &World<'_>, loads: &Loads) -> Result<Option<Self>, TelemetryError> {
         let carried = |flow: &&Flow| flow.telemetry.is_some() && matches!(flow.via, Via::Tcp(_));
         let Some(first) = world.flows.iter().find(carried) else { return Ok(None) };
         let join = Joining::new(first.telemetry.as_ref().and_then(|telemetry| telemetry.bus.as_deref()))?;
-        let failed = |error: &dyn ToString| format!("telemetry: {}", error.to_string());
         let hops = mpsc::channel();
         let mut telemetry = Self {
             _sources: Vec::new(),
@@ -125,25 +165,23 @@ impl Telemetry {
                 Interfaces::open()?.one_by_one(&name)?;
                 Ok::<_, NamespaceError>(Source::open(&name, &options))
             });
-            let opened = opened.map_err(|error| failed(&error))?;
-            let opened = opened.map_err(|error| failed(&error))?;
-            telemetry._sources.push(opened.map_err(|error| failed(&error))?);
+            telemetry._sources.push(opened.map_err(part)?.map_err(part)?.map_err(part)?);
         }
         let mut nodes: Vec<u32> = sends.iter().map(|(node, _)| *node).collect();
         nodes.dedup();
         for node in nodes {
             let (site, end) = (&world.sites[node as usize], join.end(Role::Agent)?);
             let observe = loads.informant().map(observer);
-            let agent = site.namespace.enter(|| Agent::new(end, observe)).map_err(|error| failed(&error))?;
-            telemetry.agents.push(agent.map_err(|error| failed(&error))?.hearing_all());
+            let agent = site.namespace.enter(|| Agent::new(end, observe)).map_err(part)?;
+            telemetry.agents.push(agent.map_err(part)?.hearing_all());
         }
         for (node, hop) in &takes {
             let (site, name) = (&world.sites[*node as usize], interface(*hop as usize / 2));
             let options = SinkOptions { synced: true, ..SinkOptions::default() };
-            let sink = site.namespace.enter(|| Sink::open(&name, &options)).map_err(|error| failed(&error))?;
+            let sink = site.namespace.enter(|| Sink::open(&name, &options)).map_err(part)?;
             let bus = join.end(Role::Sink)?;
-            let hops = bus.subscribe(&[Filter::Nodes]).map_err(|error| failed(&error))?;
-            let sink = sink.map_err(|error| failed(&error))?;
+            let hops = bus.subscribe(&[Filter::Nodes]).map_err(TelemetryError::Bus)?;
+            let sink = sink.map_err(part)?;
             let ways = world.flows.iter().zip(world.backs).enumerate();
             let ways = ways.map(|(index, (flow, back))| BackWay::new(index, flow, *back, world.seed)).collect();
             let impostor = first.telemetry.as_ref().and_then(|telemetry| telemetry.faults.impostor);
@@ -169,8 +207,8 @@ impl Telemetry {
     /// Begins, by the clock of the run.
     ///
     /// # Errors
-    /// One line.
-    pub(super) fn start(&mut self, clock: Clock, flows: usize) -> Result<(), String> {
+    /// When a thread cannot be had.
+    pub(super) fn start(&mut self, clock: Clock, flows: usize) -> Result<(), TelemetryError> {
         if let (Some(bus), Some(hops)) = (self.relay.take(), self.hops.1.take()) {
             self.running.spawn(move |ended| {
                 relay(&bus, &hops, ended);
@@ -195,8 +233,8 @@ impl Telemetry {
     /// Ends it. What became of reports, by flow.
     ///
     /// # Errors
-    /// One line: what failed on the way.
-    pub(super) fn stop(mut self) -> Result<Vec<TelemetryOutcome>, String> {
+    /// What failed on the way.
+    pub(super) fn stop(mut self) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
         self.running.end()
     }
 }
@@ -204,19 +242,19 @@ impl Telemetry {
 impl Running {
     fn spawn(
         &mut self,
-        body: impl FnOnce(&AtomicBool) -> Result<Vec<TelemetryOutcome>, String> + Send + 'static,
-    ) -> Result<(), String> {
+        body: impl FnOnce(&AtomicBool) -> Result<Vec<TelemetryOutcome>, TelemetryError> + Send + 'static,
+    ) -> Result<(), TelemetryError> {
         let ended = self.ended.clone();
         let thread = thread::Builder::new().name("telemetry".to_owned()).spawn(move || body(&ended));
-        self.threads.push(thread.map_err(|error| format!("cannot start a thread ({error})"))?);
+        self.threads.push(thread.map_err(TelemetryError::Thread)?);
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Vec<TelemetryOutcome>, String> {
+    fn end(&mut self) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
         self.ended.store(true, Ordering::Release);
         let mut sum: Vec<TelemetryOutcome> = Vec::new();
         for thread in self.threads.drain(..) {
-            let told = thread.join().map_err(|_| "telemetry stopped by a mistake in it; please report it")??;
+            let told = thread.join().map_err(|_| TelemetryError::Panicked)??;
             sum.resize(sum.len().max(told.len()), TelemetryOutcome::default());
             sum.iter_mut().zip(&told).for_each(|(sum, told)| *sum += told);
         }
@@ -237,9 +275,10 @@ enum Joining {
 }
 
 impl Joining {
-    fn new(bus: Option<&str>) -> Result<Self, String> {
+    fn new(bus: Option<&str>) -> Result<Self, TelemetryError> {
         let Some(address) = bus else { return Ok(Self::Within(Hub::default())) };
-        let address = address.parse::<Address>().map_err(|error| format!("telemetry.bus: {address:?}: {error}"))?;
+        let wrong = |source| TelemetryError::Address { address: address.to_owned(), source };
+        let address = address.parse::<Address>().map_err(wrong)?;
         let key = key()?;
         // Races that run at the same time must not receive each other's reports.
         static RACES: AtomicU64 = AtomicU64::new(0);
@@ -247,14 +286,14 @@ impl Joining {
         Ok(Self::At(address, Keys::default().with(NAME, key), domain))
     }
 
-    fn end(&self, role: Role) -> Result<Bus, String> {
+    fn end(&self, role: Role) -> Result<Bus, TelemetryError> {
         self.open(Options { name: NAME.to_owned(), role: Some(role), ..Options::default() })
     }
 
     /// The end of someone who is not the sink.
-    fn impostor(&self, kind: Impostor) -> Result<Intruder, String> {
+    fn impostor(&self, kind: Impostor) -> Result<Intruder, TelemetryError> {
         let Self::At(address, keys, domain) = self else {
-            return Err("telemetry.impostor: reports within one process have no keys; give bus".to_owned());
+            return Err(TelemetryError::NoKeys);
         };
         let (name, keys) = match kind {
             Impostor::Stranger => (STRANGER, Keys::default().with(STRANGER, key()?)),
@@ -271,26 +310,26 @@ impl Joining {
             ..Options::default()
         };
         let bus = Bus::open(address, options);
-        let bus = bus.map_err(|error| format!("telemetry.impostor: {error}"))?;
+        let bus = bus.map_err(TelemetryError::Impostor)?;
         Ok(Intruder { kind, bus, kept: VecDeque::new() })
     }
 
-    fn open(&self, options: Options) -> Result<Bus, String> {
+    fn open(&self, options: Options) -> Result<Bus, TelemetryError> {
         let end = match self {
             Self::Within(hub) => Bus::join(hub, options),
             Self::At(address, keys, domain) => {
                 Bus::open(address, Options { domain: domain.clone(), keys: Some(keys.clone()), ..options })
             }
         };
-        end.map_err(|error| format!("telemetry.bus: {error}"))
+        end.map_err(TelemetryError::Bus)
     }
 }
 
 /// A key that only this process knows.
-fn key() -> Result<Key, String> {
+fn key() -> Result<Key, TelemetryError> {
     let mut secret = [0; 32];
     let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
-    random.map_err(|error: io::Error| format!("telemetry.bus: no key for it ({error})"))?;
+    random.map_err(TelemetryError::NoKey)?;
     Ok(Key::new(&Role::ALL, &secret))
 }
 
@@ -351,14 +390,14 @@ struct Reporting {
 }
 
 impl Reporting {
-    fn run(&mut self, clock: Clock, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, String> {
+    fn run(&mut self, clock: Clock, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
         while !ended.load(Ordering::Acquire) {
             while let Some(Message { body: Body::Node(report), .. }) = self.hops.next(Duration::ZERO) {
                 self.sink.node(&report);
             }
             let next = self.waiting.iter().map(|(at, _)| *at).min();
             let rest = next.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()).min(LOOK));
-            let reports = self.sink.reports(rest).map_err(|error| format!("telemetry: {error}"))?;
+            let reports = self.sink.reports(rest).map_err(part)?;
             reports.into_iter().for_each(|report| self.made(report, clock));
             for (tuple, judged) in self.sink.judged() {
                 if let Some(truth) = flow_of(&tuple).and_then(|flow| self.truths.get(flow)) {
@@ -412,11 +451,11 @@ fn relay(bus: &Bus, hops: &Receiver<NodeReport>, ended: &AtomicBool) {
 }
 
 /// Runs the agent of a sender's node.
-fn serve(mut agent: Agent, flows: usize, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, String> {
+fn serve(mut agent: Agent, flows: usize, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
     let mut outcomes = vec![TelemetryOutcome::default(); flows];
     while !ended.load(Ordering::Acquire) {
         let before = agent.figures();
-        let report = agent.step(PATIENCE).map_err(|error| format!("telemetry: {error}"))?;
+        let report = agent.step(PATIENCE).map_err(part)?;
         let Some(outcome) = report.and_then(|report| outcomes.get_mut(flow_of(&report.tuple)?)) else { continue };
         let after = agent.figures();
         outcome.reports += after.taken + after.old - before.taken - before.old;

@@ -11,7 +11,7 @@ use paceline_cc::{Ability, Nanos, Spec};
 use paceline_experiment::{DrivenBy, Flow, Handover, Way};
 use paceline_linux::tcp::controllers;
 
-use super::{Kernel, KernelError, ebpf, given};
+use super::{Below, Kernel, KernelError, ebpf, given};
 
 /// Bytes of a socket's queue: enough for the rates of races, and little to wait through for an application that stops.
 /// 256 kB: 1 Gbit/s needs a write each 2 ms (our choice).
@@ -19,15 +19,11 @@ const QUEUE: usize = 256_000;
 /// The same for an application that takes back what has not been sent: the least that there is.
 const QUEUE_FEW: usize = 64_000;
 
-/// The kernel's flow below and what drives it, with the settings of the scenario that have no effect, one line each.
+/// The kernel's flow below and what drives it.
 ///
 /// # Errors
 /// What the kernel does not have, and how to fix it.
-pub(crate) fn above(
-    flow: &Flow,
-    lower: &Spec,
-    handover: Handover,
-) -> Result<(Kernel, Options, Vec<String>), KernelError> {
+pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<Below, KernelError> {
     let spec = &flow.controller;
     let (name, there) = (lower.entry().name, controllers());
     let open = name == "fixed";
@@ -71,31 +67,38 @@ pub(crate) fn above(
         note("paced", "without fq the kernel paces bbr alone");
     }
     let kernel = loads.unwrap_or(Kernel { name, ecn: false, driven_by: DrivenBy::Kernel });
-    Ok((kernel, options, notes))
+    Ok(Below { kernel, above: Some(options), notes })
 }
 
 /// Engines of a world's flows. Those that share, with the same options and the same way, are sockets of one.
 #[derive(Default)]
 pub(crate) struct Engines(Mutex<Vec<(Way, Arc<Engine>)>>);
 
+/// What serves a flow.
+pub(crate) struct Served {
+    pub(crate) engine: Arc<Engine>,
+    /// It was started for this flow.
+    pub(crate) started: bool,
+}
+
 impl Engines {
-    /// An engine for a flow, and whether it was started for it.
+    /// An engine for a flow.
     ///
     /// # Errors
     /// Those of [`Engine::start`].
-    pub(crate) fn serve(&self, way: Way, options: &Options) -> io::Result<(Arc<Engine>, bool)> {
+    pub(crate) fn serve(&self, way: Way, options: &Options) -> io::Result<Served> {
         let hooks = Hooks { enter: crate::prefer, ..Hooks::default() };
-        let start = || Engine::start_with(options.clone(), hooks);
+        let start = || Engine::start_with(options.clone(), hooks).map(|engine| Served { engine, started: true });
         if !options.share {
-            return Ok((start()?, true));
+            return start();
         }
         let mut engines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, engine)) = engines.iter().find(|(other, engine)| *other == way && engine.options() == options) {
-            return Ok((engine.clone(), false));
+            return Ok(Served { engine: engine.clone(), started: false });
         }
-        let engine = start()?;
-        engines.push((way, engine.clone()));
-        Ok((engine, true))
+        let served = start()?;
+        engines.push((way, served.engine.clone()));
+        Ok(served)
     }
 }
 
@@ -107,12 +110,14 @@ mod tests {
     #[test]
     fn what_the_kernel_has_not_is_refused_with_a_fix() {
         let reno: Spec = "reno".parse().unwrap();
-        let (kernel, options, notes) = above(&flow("copa"), &reno, Handover::default()).unwrap();
+        let Below { kernel, above: options, notes } = above(&flow("copa"), &reno, Handover::default()).unwrap();
+        let options = options.unwrap();
         assert_eq!((kernel.name, options.lower, notes.len()), ("reno", Lower::Named("reno".to_owned()), 0));
         assert_eq!((options.mode, options.controller.to_string()), (Mode::Auto, "copa".to_owned()));
-        let sprout = above(&flow("sprout"), &reno, Handover::default()).unwrap().1;
+        let sprout = above(&flow("sprout"), &reno, Handover::default()).unwrap().above.unwrap();
         assert_eq!(sprout.mode, Mode::Framed);
-        let shared = above(&flow("copa"), &reno, Handover { share: true, ..Handover::default() }).unwrap().1;
+        let shared =
+            above(&flow("copa"), &reno, Handover { share: true, ..Handover::default() }).unwrap().above.unwrap();
         assert!(shared.share && !options.share);
         let refused = |lower: &str, what: &str| {
             let error = above(&flow("copa"), &lower.parse().unwrap(), Handover::default()).unwrap_err().to_string();
@@ -129,7 +134,7 @@ mod tests {
         );
         refused("reno:start=hystart", "takes no start=hystart");
         let paced = Flow { ack_every: 1, paced: true, ..flow("copa") };
-        assert_eq!(above(&paced, &reno, Handover::default()).unwrap().2.len(), 2);
+        assert_eq!(above(&paced, &reno, Handover::default()).unwrap().notes.len(), 2);
     }
 
     #[test]
@@ -137,11 +142,10 @@ mod tests {
         let engines = Engines::default();
         let options = |share| Options { share, ..Options::default() };
         let serve = |direction, share| engines.serve(direction, &options(share)).unwrap();
-        let (first, fresh) = serve(Way::DOWN, true);
-        let (second, again) = serve(Way::DOWN, true);
-        assert!(Arc::ptr_eq(&first, &second) && fresh && !again);
+        let (first, second) = (serve(Way::DOWN, true), serve(Way::DOWN, true));
+        assert!(Arc::ptr_eq(&first.engine, &second.engine) && first.started && !second.started);
         for other in [serve(Way::UP, true), serve(Way::DOWN, false), serve(Way::DOWN, false)] {
-            assert!(!Arc::ptr_eq(&first, &other.0) && other.1);
+            assert!(!Arc::ptr_eq(&first.engine, &other.engine) && other.started);
         }
     }
 }

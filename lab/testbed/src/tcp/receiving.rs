@@ -14,6 +14,7 @@ use paceline_cc::{Env, Nanos, Time};
 use paceline_experiment::Flow;
 
 use super::Ledger;
+use crate::race::{FlowError, contestant};
 use paceline_linux::clock::Clock;
 use paceline_linux::thread::cpu_time;
 
@@ -88,11 +89,9 @@ impl Receiving {
     /// Reads until the run ends.
     ///
     /// # Errors
-    /// One line: what the kernel refused.
-    pub(crate) fn run(self) -> Result<ReceivingOutcome, String> {
-        let failed = |error: io::Error| {
-            format!("{}@{}: receiver: {error}", self.flow.controller, if self.framed { "alcc" } else { "tcp" })
-        };
+    /// What the kernel refused.
+    pub(crate) fn run(self) -> Result<ReceivingOutcome, FlowError> {
+        let failed = |source: io::Error| FlowError::Receiver { flow: contestant(&self.flow), source };
         self.listener.set_nonblocking(true).map_err(failed)?;
         let end = match self.flow.stop {
             Some(stop) if !matches!(self.flow.workload, paceline_experiment::Workload::Poisson(_)) => {

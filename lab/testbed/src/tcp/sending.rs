@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
-use paceline_alcc::{Engine, Mode, Options, Socket as Above};
+use paceline_alcc::{Mode, Options, Socket as Above};
 use paceline_cc::{Distribution, Env, Nanos, Time};
 use paceline_experiment::{Application, Arrivals, Flow, Handover, Layer, Sample, Seed, Turn, Via, Workload};
 use paceline_linux::clock::Clock;
@@ -19,8 +19,9 @@ use paceline_linux::thread::cpu_time;
 use paceline_transport::SenderStats;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Engines, Entry, Kernel, Ledger, PROBE, TIMESTAMPS, goal};
+use super::{Engines, Entry, Kernel, Ledger, PROBE, Served, TIMESTAMPS, goal};
 use crate::observers::Observers;
+use crate::race::{FlowError, contestant};
 
 /// What one write hands to the kernel at most.
 const CHUNK: usize = 64 * 1024;
@@ -82,7 +83,7 @@ struct Connection {
 
 /// Where a thread of a flow stands.
 struct State {
-    engine: Option<Arc<Engine>>,
+    served: Option<Served>,
     connections: Vec<Connection>,
     arrivals: Option<Arrivals>,
     application: Option<Application>,
@@ -97,15 +98,14 @@ impl Sending {
     /// Runs the flow to its end.
     ///
     /// # Errors
-    /// One line: what the kernel refused.
-    pub(crate) fn run(self) -> Result<SendingOutcome, String> {
-        let via = if self.above.is_some() { "alcc" } else { "tcp" };
-        let failed = |error: io::Error| format!("{}@{via}: {error}", self.flow.controller);
+    /// What the kernel refused.
+    pub(crate) fn run(self) -> Result<SendingOutcome, FlowError> {
+        let failed = |source: io::Error| FlowError::System { flow: contestant(&self.flow), source };
         let serve = |options: &Options| self.engines.serve(self.flow.way, options);
-        let (engine, counts) = self.above.as_ref().map(serve).transpose().map_err(failed)?.unzip();
+        let served = self.above.as_ref().map(serve).transpose().map_err(failed)?;
         let mut diagnosis = Diagnosis::open().map_err(failed)?;
         let mut state = State {
-            engine,
+            served,
             connections: Vec::new(),
             arrivals: Arrivals::new(&self.flow.workload, self.seed, self.index),
             application: Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index),
@@ -155,8 +155,8 @@ impl Sending {
         state.outcome.cut = (!state.connections.is_empty()).then(|| end.min(self.clock.now()));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
         // An engine of several flows counts for the one that started it.
-        let engine = state.engine.as_ref().filter(|_| counts == Some(true));
-        state.outcome.cpu = cpu_time() + engine.map_or(Nanos::ZERO, |engine| engine.cpu());
+        let started = state.served.as_ref().filter(|served| served.started);
+        state.outcome.cpu = cpu_time() + started.map_or(Nanos::ZERO, |served| served.engine.cpu());
         Ok(state.outcome)
     }
 
@@ -178,7 +178,7 @@ impl Sending {
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_mss(self.flow.mss + TIMESTAMPS)?;
         let fickle = matches!(self.flow.workload, Workload::OnOff(_));
-        if state.engine.is_none() {
+        if state.served.is_none() {
             socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
         }
         if let Via::Alcc(_, Handover { buffer: Some(bytes), .. }) = self.flow.via {
@@ -217,7 +217,7 @@ impl Sending {
     fn greet(&self, state: &mut State) -> io::Result<()> {
         for connection in state.connections.iter_mut().filter(|connection| !connection.open && !connection.blocked) {
             connection.open = true;
-            if let Some(engine) = &state.engine {
+            if let Some(Served { engine, .. }) = &state.served {
                 let spec = &engine.options().controller;
                 // The clock of its controller begins here.
                 let observe = |env: &Env| self.observers.of(self.index, Layer::Above, spec, env, Time::ZERO);

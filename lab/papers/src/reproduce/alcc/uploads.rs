@@ -125,7 +125,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     }
     let programs = match Programs::find() {
         Ok(programs) => programs,
-        Err(missing) => return only(missing),
+        Err(missing) => return only(missing.to_string()),
     };
     let traces: Vec<PathBuf> = match &bench.settings.traces[..] {
         [] => SHIPPED_TRACES.iter().map(|(path, _)| PathBuf::from(path)).collect(),

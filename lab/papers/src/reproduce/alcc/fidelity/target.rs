@@ -4,6 +4,8 @@
 //! Native and above TCP meet the same seeds, and so the same place in the trace; what counts is the difference within
 //! such a pair.
 
+mod apart;
+
 use std::fmt::Write;
 
 use super::super::super::bench::{self, Bench, SHIPPED_TRACES, Setup};
@@ -14,84 +16,11 @@ use paceline_lab::run::World;
 use paceline_lab::stats::Median;
 use paceline_report::svg::short;
 
-/// How far a figure may be from native, %.
-const TARGET: f64 = 5.0;
-/// What the paper's summary allows, %.
-const PAPER: f64 = 10.0;
-/// Two delays that are closer agree, ms: an opportunity of a delivery trace comes in whole milliseconds.
-const CLOSE_MS: f64 = 1.0;
+use apart::{Apart, FIGURES, Figure, JUDGED, Judgement, PAPER, TARGET, Unit, Verdict};
+
 const CONTROLLERS: [&str; 3] = ["copa", "verus", "sprout"];
 /// Above the TCP that limits nothing, where this machine has it: the one controller that CUBIC's own window is known to bound.
 const OPEN: &str = "verus@alcc/open";
-
-/// A figure of a run.
-struct Figure {
-    name: &'static str,
-    unit: &'static str,
-    of: fn(&Run) -> f64,
-}
-
-/// The figures; the target is about the first three.
-const FIGURES: [Figure; 4] = [
-    Figure { name: "throughput", unit: "Mbit/s", of: |run| run.mbps },
-    Figure { name: "median delay", unit: "ms", of: |run| run.delay(50) },
-    Figure { name: "95th percentile of the delay", unit: "ms", of: |run| run.delay(95) },
-    Figure { name: "95th percentile of the queueing delay after 5 s", unit: "ms", of: |run| run.later },
-];
-const JUDGED: usize = 3;
-
-/// A figure over pairs of runs.
-struct Apart {
-    native: Median,
-    above: Median,
-    /// Differences within pairs, % of native.
-    percent: Median,
-    /// And in the figure's own unit.
-    plain: f64,
-    delay: bool,
-}
-
-impl Apart {
-    fn of(figure: &Figure, above: &[Run], native: &[Run]) -> Option<Self> {
-        let (above, native): (Vec<f64>, Vec<f64>) = (values(figure, above), values(figure, native));
-        let pairs = || above.iter().zip(&native).filter(|(_, native)| **native > 0.0);
-        Some(Self {
-            percent: Median::of(&pairs().map(|(a, b)| 100.0 * (a / b - 1.0)).collect::<Vec<_>>())?,
-            plain: Median::of(&pairs().map(|(a, b)| a - b).collect::<Vec<_>>())?.median,
-            native: Median::of(&native)?,
-            above: Median::of(&above)?,
-            delay: figure.unit == "ms",
-        })
-    }
-
-    fn within(&self, percent: f64) -> bool {
-        self.percent.median.abs() <= percent || (self.delay && self.plain.abs() <= CLOSE_MS)
-    }
-
-    /// Whether the whole interval is on the side on which the median is.
-    fn sure(&self, percent: f64) -> bool {
-        if self.delay && self.plain.abs() <= CLOSE_MS {
-            return true;
-        }
-        let inside = self.percent.interval.is_some_and(|(low, high)| -percent <= low && high <= percent);
-        if self.within(percent) { inside } else { self.surely_outside(percent) }
-    }
-
-    /// Whether the interval has nothing that is within the target.
-    fn surely_outside(&self, target: f64) -> bool {
-        self.percent.interval.is_some_and(|(low, high)| low > target || high < -target)
-    }
-
-    /// `-0.4 % (-1.2 to 0.3)`.
-    fn percent(&self) -> String {
-        let interval = self.percent.interval.map(|(low, high)| format!(" ({low:+.1} to {high:+.1})"));
-        format!("{:+.1} %{}", self.percent.median, interval.unwrap_or_default())
-    }
-}
-
-fn values(figure: &Figure, runs: &[Run]) -> Vec<f64> {
-    runs.iter().map(figure.of).collect()
-}
 
 /// A contestant over a link.
 struct Row<'a> {
@@ -126,24 +55,17 @@ impl<'a> Row<'a> {
         judged.filter_map(|(at, apart)| Some((at, apart.as_ref()?))).filter(|(_, apart)| !apart.within(self.target))
     }
 
-    fn verdict(&self) -> &'static str {
-        let within = |percent| self.figures.iter().take(JUDGED).flatten().all(|apart| apart.within(percent));
-        match (within(TARGET), within(PAPER)) {
-            (true, _) => "within 5 %",
-            (_, true) => "within 10 %",
-            _ => "**outside**",
-        }
-    }
-
-    /// [`Self::verdict`], and whether the intervals leave it open.
-    fn judgement(&self) -> String {
+    fn judgement(&self) -> Judgement {
         let judged = || self.figures.iter().take(JUDGED).flatten();
-        let sure = match self.verdict() {
-            "**outside**" => judged().any(|apart| apart.surely_outside(PAPER)),
-            "within 5 %" => judged().all(|apart| apart.sure(TARGET)),
-            _ => judged().all(|apart| apart.sure(PAPER)),
+        let within = |percent| judged().all(|apart| apart.within(percent));
+        let (verdict, sure) = if within(TARGET) {
+            (Verdict::Target, judged().all(|apart| apart.sure(TARGET)))
+        } else if within(PAPER) {
+            (Verdict::Paper, judged().all(|apart| apart.sure(PAPER)))
+        } else {
+            (Verdict::Outside, judged().any(|apart| apart.surely_outside(PAPER)))
         };
-        if sure { self.verdict().to_owned() } else { format!("{}, open", self.verdict()) }
+        Judgement { verdict, open: !sure }
     }
 
     /// Share of chunks for which TCP was the limit, %.
@@ -254,7 +176,7 @@ fn claims(rows: &[Row<'_>]) -> Vec<Claim> {
         };
         let cells: Vec<Cell> = rows.iter().filter(|row| row.contestant == contestant).filter_map(cell).collect();
         let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
-        let close = if figure.unit == "ms" { ", or 1 ms" } else { "" };
+        let close = if figure.unit == Unit::Delay { ", or 1 ms" } else { "" };
         let text = format!("{} within 5 % of native{close} (target of ours)", figure.name);
         Claim::new(text, contestant, "within 3 to 10 % of native").got(all, cells)
     };
@@ -279,12 +201,20 @@ fn table(rows: &[Row<'_>]) -> Table {
     }
 }
 
-/// What the simulator can remove: TCP's own window, the delay of acknowledgements (packets per acknowledgement), and
-/// what that is called.
-const WITHOUT: [(bool, &str, &str); 3] = [
-    (false, "1", "with each packet acknowledged"),
-    (true, "2", "above a TCP that limits nothing"),
-    (true, "1", "with both"),
+/// What the simulator can remove.
+struct Without {
+    /// TCP's own window.
+    window: bool,
+    /// Packets per acknowledgement that are left, and with them the delay of acknowledgements.
+    ack_every: &'static str,
+    /// How the page says it.
+    stated: &'static str,
+}
+
+const WITHOUT: [Without; 3] = [
+    Without { window: false, ack_every: "1", stated: "with each packet acknowledged" },
+    Without { window: true, ack_every: "2", stated: "above a TCP that limits nothing" },
+    Without { window: true, ack_every: "1", stated: "with both" },
 ];
 
 /// Finds out why figures are outside: the same runs in the simulator, as they are, and without what makes the two differ.
@@ -295,9 +225,9 @@ fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError
     let of = |row: &Row<'_>| {
         let native = setup(row, format!("{}@udp", row.controller), "2");
         let as_it_is = setup(row, row.contestant.to_owned(), "2");
-        let without = WITHOUT.iter().map(|(open, every, _)| {
-            let name = if *open { format!("{}@alcc/open", row.controller) } else { row.contestant.to_owned() };
-            setup(row, name, every)
+        let without = WITHOUT.iter().map(|without| {
+            let name = if without.window { format!("{}@alcc/open", row.controller) } else { row.contestant.to_owned() };
+            setup(row, name, without.ack_every)
         });
         [native, as_it_is].into_iter().chain(without).collect::<Vec<_>>()
     };
@@ -359,7 +289,7 @@ fn cause(figure: &Figure, outside: f64, runs: &[Vec<Run>], target: f64) -> Strin
     if share < 0.5 {
         return text + ": the method explains less than half of it.";
     }
-    for (runs, (_, _, stated)) in without.iter().zip(&WITHOUT) {
+    for (runs, Without { stated, .. }) in without.iter().zip(&WITHOUT) {
         let Some(apart) = apart(runs) else { continue };
         let _ = write!(text, ", {stated} {}", apart.percent());
         if apart.within(target) && apart.percent.median.abs() <= 0.5 * simulated.percent.median.abs() {
@@ -396,18 +326,19 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
         named.again(),
         where_it_ran(bench),
     );
-    let count = |verdict: &str| rows.iter().filter(|row| row.verdict() == verdict).count();
+    let judgements: Vec<Judgement> = rows.iter().map(Row::judgement).collect();
+    let count = |verdict: Verdict| judgements.iter().filter(|judgement| judgement.verdict == verdict).count();
     let _ = writeln!(
         page,
         "Of {} rows {} are within 5 %, {} more within 10 %, {} outside; {} are open.\n",
         rows.len(),
-        count("within 5 %"),
-        count("within 10 %"),
-        count("**outside**"),
-        rows.iter().filter(|row| row.judgement().ends_with("open")).count(),
+        count(Verdict::Target),
+        count(Verdict::Paper),
+        count(Verdict::Outside),
+        judgements.iter().filter(|judgement| judgement.open).count(),
     );
     let mut link = "";
-    for row in rows {
+    for (row, judgement) in rows.iter().zip(&judgements) {
         if row.link.name != link {
             link = &row.link.name;
             let titles: String = FIGURES.iter().map(|figure| format!(" {}, {} |", figure.name, figure.unit)).collect();
@@ -424,7 +355,7 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
         let cells: String = row.figures.iter().map(cell).collect();
         let doubtful = if row.doubtful > 0 { format!(" <br> {} doubtful runs", row.doubtful) } else { String::new() };
         let limited = format!("{:.1} %", row.limited());
-        let _ = writeln!(page, "| {} |{cells} {limited} | {}{doubtful} |", row.contestant, row.judgement());
+        let _ = writeln!(page, "| {} |{cells} {limited} | {}{doubtful} |", row.contestant, judgement);
     }
     if rows.iter().any(|row| !row.causes.is_empty()) {
         let _ = write!(
@@ -446,7 +377,7 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
 mod tests {
     use super::*;
 
-    fn run(mbps: f64, ms: f64) -> Run {
+    pub(super) fn run(mbps: f64, ms: f64) -> Run {
         Run {
             mbps,
             delays: vec![ms; 101],
@@ -456,39 +387,6 @@ mod tests {
             later: ms,
             series: paceline_experiment::Series::default(),
         }
-    }
-
-    #[test]
-    fn pairs_are_compared_and_not_their_medians() {
-        // The links differ by a factor of ten, the pairs by 2 %.
-        let native: Vec<Run> = [1.0, 2.0, 4.0, 6.0, 8.0, 10.0].map(|mbps| run(mbps, 10.0 * mbps)).into();
-        let above: Vec<Run> = native.iter().map(|one| run(1.02 * one.mbps, 10.0 * one.mbps + 0.9)).collect();
-        let rate = Apart::of(&FIGURES[0], &above, &native).unwrap();
-        assert_eq!(rate.percent(), "+2.0 % (+2.0 to +2.0)");
-        assert!(rate.within(TARGET) && !rate.within(1.0));
-        let delay = Apart::of(&FIGURES[1], &above, &native).unwrap();
-        assert!(delay.within(0.1), "closer than a millisecond: {}", delay.percent());
-        assert!(Apart::of(&FIGURES[0], &[], &[]).is_none());
-    }
-
-    #[test]
-    fn an_interval_across_the_border_is_not_sure() {
-        let native: Vec<Run> = (0..6).map(|_| run(1.0, 100.0)).collect();
-        let apart = |factors: [f64; 6]| {
-            let above: Vec<Run> = factors.iter().map(|factor| run(1.0, 100.0 * factor)).collect();
-            Apart::of(&FIGURES[1], &above, &native).unwrap()
-        };
-        let cases = [
-            ([1.02, 1.03, 1.03, 1.02, 1.03, 1.04], (true, true)),
-            ([0.7, 0.98, 1.01, 1.02, 1.03, 1.2], (true, false)),
-            ([1.0, 1.2, 1.3, 1.1, 1.2, 1.3], (false, false)),
-            ([1.2, 1.2, 1.3, 1.1, 1.2, 1.3], (false, true)),
-        ];
-        for (factors, expected) in cases {
-            let apart = apart(factors);
-            assert_eq!((apart.within(TARGET), apart.sure(TARGET)), expected, "{factors:?}");
-        }
-        assert!(Apart::of(&FIGURES[1], &[run(1.0, 10.5)], &[run(1.0, 10.0)]).unwrap().sure(TARGET), "closer than 1 ms");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The programs at the phone, and what they say of an upload.
 
+use std::io;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use paceline_lab::shell::quoted;
 use serde_json::Value;
@@ -20,18 +21,38 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// This program and the Java library's; or what is missing.
-    pub(super) fn find() -> Result<Self, String> {
-        let paceline = std::env::current_exe().map_err(|error| format!("Not run: where is this program? {error}."))?;
+    /// This program and the Java library's.
+    pub(super) fn find() -> Result<Self, Missing> {
+        let paceline = std::env::current_exe().map_err(Missing::Paceline)?;
         let java = Command::new("java").arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         if !java.is_ok_and(|status| status.success()) {
-            return Err("Not run: there is no java; install a JRE of version 8 or later.".to_owned());
+            return Err(Missing::Java);
         }
-        let jar = Path::new(JAR).canonicalize().map_err(|_| {
-            format!("Not run: {JAR} is not there; run `mvn -q package -DskipTests` in java/, then this in the project's folder.")
-        })?;
+        let jar = Path::new(JAR).canonicalize().map_err(|_| Missing::Jar)?;
         Ok(Self { paceline: paceline.display().to_string(), jar: jar.display().to_string() })
     }
+}
+
+/// Which of them is not there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Missing {
+    #[error("Not run: where is this program? {0}.")]
+    Paceline(#[source] io::Error),
+    #[error("Not run: there is no java; install a JRE of version 8 or later.")]
+    Java,
+    #[error(
+        "Not run: {JAR} is not there; run `mvn -q package -DskipTests` in java/, then this in the project's folder."
+    )]
+    Jar,
+}
+
+/// Why there is nothing to keep of an upload.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UploadError {
+    #[error(transparent)]
+    Start(#[from] io::Error),
+    #[error("{status}: {last}")]
+    Failed { status: ExitStatus, last: String },
 }
 
 #[derive(Clone, Copy)]
@@ -70,7 +91,13 @@ pub(super) struct Upload {
 
 impl Client {
     /// Sends for some seconds over a link in both directions of which is this trace.
-    pub(super) fn upload(&self, programs: &Programs, trace: &Path, seed: u32, seconds: f64) -> Result<Upload, String> {
+    pub(super) fn upload(
+        &self,
+        programs: &Programs,
+        trace: &Path,
+        seed: u32,
+        seconds: f64,
+    ) -> Result<Upload, UploadError> {
         let paceline = quoted(&programs.paceline);
         let program = match self.library {
             Library::Rust => format!("{paceline} alcc send"),
@@ -90,12 +117,12 @@ impl Client {
             .args(PATH)
             .args(["--seed", &seed.to_string(), "--json", "-", "--far", &server, "--", "sh", "-c", &client])
             .output();
-        read(&done.map_err(|error| error.to_string())?)
+        read(&done?)
     }
 }
 
 /// What the client and the emulator say.
-fn read(done: &Output) -> Result<Upload, String> {
+fn read(done: &Output) -> Result<Upload, UploadError> {
     let said = String::from_utf8_lossy(&done.stdout);
     let objects: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let number = |value: &Value| value.as_f64();
@@ -106,7 +133,7 @@ fn read(done: &Output) -> Result<Upload, String> {
     let trusted = objects.iter().find_map(|object| object["trusted"].as_bool());
     let (Some((mbps, rtt, tail)), Some(trusted), true) = (upload, trusted, done.status.success()) else {
         let last = String::from_utf8_lossy(&done.stderr).lines().last().unwrap_or("no word why").to_owned();
-        return Err(format!("{}: {last}", done.status));
+        return Err(UploadError::Failed { status: done.status, last });
     };
     Ok(Upload { mbps, rtt, tail, trusted })
 }
@@ -115,7 +142,6 @@ fn read(done: &Output) -> Result<Upload, String> {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
-    use std::process::ExitStatus;
 
     fn done(code: i32, stdout: &str, stderr: &str) -> Output {
         Output { status: ExitStatus::from_raw(code << 8), stdout: stdout.into(), stderr: stderr.into() }
@@ -126,9 +152,9 @@ mod tests {
         let client = r#"{"host":"h","mbps":4.5,"rtt_ms":{"min":40.1,"p50":61.0,"p95":90.5,"max":100}}"#;
         let said = format!("{{\"listening\":\"0.0.0.0:4436\"}}\n{client}\n{{\"trusted\":true}}\n");
         let upload = Upload { mbps: 4.5, rtt: 61.0, tail: 90.5, trusted: true };
-        assert_eq!(read(&done(0, &said, "")), Ok(upload));
+        assert_eq!(read(&done(0, &said, "")).unwrap(), upload);
         let failed = read(&done(2, &said, "one\nconnection refused\n")).unwrap_err();
-        assert_eq!(failed, "exit status: 2: connection refused");
+        assert_eq!(failed.to_string(), "exit status: 2: connection refused");
         assert!(read(&done(0, client, "")).is_err(), "the emulator said nothing");
     }
 }
