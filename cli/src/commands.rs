@@ -1,5 +1,7 @@
 //! One file a command.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -57,29 +59,49 @@ pub(crate) mod trace;
 mod udp;
 pub(crate) mod validate;
 
+/// A value that an option does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadValue {
+    /// What was expected, with its article.
+    wanted: Cow<'static, str>,
+    /// What to give, with an example.
+    give: &'static str,
+}
+
+impl BadValue {
+    pub(crate) fn new(wanted: impl Into<Cow<'static, str>>, give: &'static str) -> Self {
+        Self { wanted: wanted.into(), give }
+    }
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it is not {}; give {}", self.wanted, self.give)
+    }
+}
+
+impl std::error::Error for BadValue {}
+
 /// A whole number of an option.
-pub(crate) fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| "it is not a whole number from 0 on, or too large; give one such as 10".to_owned())
+pub(crate) fn count<T: std::str::FromStr>(text: &str) -> Result<T, BadValue> {
+    text.parse().map_err(|_| BadValue::new("a whole number from 0 on, or too large", "one such as 10"))
 }
 
 /// Seconds of an option: a number of them, or a time with its unit.
-pub(crate) fn span(text: &str) -> Result<f64, String> {
+pub(crate) fn span(text: &str) -> Result<f64, BadValue> {
     let time = || text.parse().map(Nanos::as_secs_f64);
-    text.parse()
-        .or_else(|_| time())
-        .map_err(|_| "it is not a time; give seconds such as 60, or 500ms or 2min".to_owned())
+    text.parse().or_else(|_| time()).map_err(|_| BadValue::new("a time", "seconds such as 60, or 500ms or 2min"))
 }
 
 /// A share of an option.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    paceline_path::share(text).ok_or_else(|| "it is not a share; give one such as 0.01 or 1%".to_owned())
+pub(crate) fn share(text: &str) -> Result<f64, BadValue> {
+    paceline_path::share(text).ok_or_else(|| BadValue::new("a share", "one such as 0.01 or 1%"))
 }
 
 /// A number of bytes of an option, with or without a unit.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, BadValue> {
     let size: Result<Bytes, _> = text.parse();
-    size.map(|size| size.0)
-        .map_err(|_| "it is not a number of bytes; give one such as 1000000, 500kB or 10MB".to_owned())
+    size.map(|size| size.0).map_err(|_| BadValue::new("a number of bytes", "one such as 1000000, 500kB or 10MB"))
 }
 
 /// Exit status of what ran to its end on a host that was too busy for its figures to be trusted (our choice: 1 is a failure, 2 a
@@ -121,7 +143,7 @@ pub(crate) fn save(
 
 /// The first line of what serves: where it listens.
 #[cfg(target_os = "linux")]
-pub(crate) fn listening(at: impl std::fmt::Display, json: bool) -> String {
+pub(crate) fn listening(at: impl fmt::Display, json: bool) -> String {
     if json { format!("{}\n", json!({ "listening": at.to_string() })) } else { format!("listening at {at}\n") }
 }
 

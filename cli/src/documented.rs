@@ -1,5 +1,6 @@
 //! Every command that a page shows exists: `paceline` with its options, targets of make, targets of cargo, scripts.
 
+mod code;
 mod pages;
 mod project;
 

@@ -18,6 +18,8 @@ use paceline_lab::mdi::course::{Course, MOST_TRACES};
 use paceline_path::Trace;
 use serde_json::{Value, json};
 
+use super::BadValue;
+
 /// Train matrices of transitions on controllers, look at them, check them (docs/guide/mdi.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -144,14 +146,12 @@ fn compared_json(original: &str, comparison: &Comparison) -> Value {
     })
 }
 
-fn seconds(text: &str) -> Result<u64, String> {
-    text.parse()
-        .ok()
-        .filter(|seconds| (1..=3600).contains(seconds))
-        .ok_or_else(|| "give from 1 to 3600 seconds".to_owned())
+fn seconds(text: &str) -> Result<u64, BadValue> {
+    let seconds = text.parse().ok().filter(|seconds| (1..=3600).contains(seconds));
+    seconds.ok_or_else(|| BadValue::new("a number from 1 to 3600", "seconds such as 60"))
 }
 
-fn traces(text: &str) -> Result<u32, String> {
-    let refused = || format!("give a whole number from 0 to {MOST_TRACES}");
+fn traces(text: &str) -> Result<u32, BadValue> {
+    let refused = || BadValue::new(format!("a whole number from 0 to {MOST_TRACES}"), "one such as 10");
     text.parse().ok().filter(|many| *many <= MOST_TRACES).ok_or_else(refused)
 }

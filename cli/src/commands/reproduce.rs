@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use paceline_files::is_standard;
 use paceline_lab::journal::Journal;
-use paceline_lab::real;
+use paceline_lab::real::{self, RealError};
 use paceline_lab::run::World;
 use paceline_papers::claim::{Claim, json};
 use paceline_papers::reproduce::{PAPERS, Paper, Runs, Section, Settings, table, write};
 
-use super::{check_file, check_folder, count, save, span};
+use super::{BadValue, check_file, check_folder, count, save, span};
 use crate::progress::{Announce, Bar};
 
 /// Run a paper's experiments again and compare the results with what it says (docs/guide/reproduce.md).
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     real: bool,
     /// The machine permits real time, or why it does not.
     #[arg(skip)]
-    permitted: OnceCell<Result<(), String>>,
+    permitted: OnceCell<Result<(), RealError>>,
     /// Runs at once; 0 for one per core in the simulator, where it changes no number, and a single one in real time, where runs share
     /// the host: more than two per core show the host instead of the path.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads, allow_negative_numbers = true)]
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         seed: args.seed,
         seconds: args.seconds,
         traces: args.trace.clone(),
-        world: if args.permitted.get() == Some(&Ok(())) { World::Real } else { World::Sim },
+        world: if matches!(args.permitted.get(), Some(Ok(()))) { World::Real } else { World::Sim },
         threads: args.threads,
         journal: args.journal.as_deref().map(Journal::open).transpose()?.map(Arc::new),
     };
@@ -123,7 +123,7 @@ impl Args {
         if !self.name.as_ref().is_some_and(wants) {
             return;
         }
-        let permitted = real::acquire().map_err(|problem| problem.to_string());
+        let permitted = real::acquire();
         if let (Err(problem), false) = (&permitted, self.real) {
             eprintln!("{problem}; this runs in the simulator");
         }
@@ -132,14 +132,9 @@ impl Args {
 }
 
 /// A number of threads.
-fn threads(text: &str) -> Result<usize, String> {
-    count::<usize>(text).and_then(|threads| {
-        if threads <= MOST_THREADS {
-            Ok(threads)
-        } else {
-            Err(format!("{threads} are too many; at most {MOST_THREADS}"))
-        }
-    })
+fn threads(text: &str) -> Result<usize, BadValue> {
+    let wanted = || format!("a number of threads from 0 to {MOST_THREADS}");
+    count(text).ok().filter(|threads| *threads <= MOST_THREADS).ok_or_else(|| BadValue::new(wanted(), "one such as 4"))
 }
 
 /// Most runs at once: as many threads, and in real time as many network namespaces (our choice).

@@ -11,7 +11,7 @@ use std::time::Instant;
 use paceline_alcc::export::{Line, Process, survey};
 use serde_json::{Value, json};
 
-use super::{count, live};
+use super::{BadValue, count, live};
 use crate::complaint;
 
 /// Watch the connections of programs under `paceline shim`.
@@ -107,10 +107,10 @@ impl Sort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Peer(IpAddr, Option<u16>);
 
-fn peer(text: &str) -> Result<Peer, String> {
+fn peer(text: &str) -> Result<Peer, BadValue> {
     let whole = text.parse::<SocketAddr>().map(|address| Peer(address.ip(), Some(address.port())));
     let alone = || text.trim_matches(['[', ']']).parse().map(|address| Peer(address, None));
-    let bad = |_| "it is not an address; give one such as 192.0.2.1, 192.0.2.1:443 or [2001:db8::1]:443".to_owned();
+    let bad = |_| BadValue::new("an address", "one such as 192.0.2.1, 192.0.2.1:443 or [2001:db8::1]:443");
     whole.or_else(|_| alone()).map_err(bad)
 }
 
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(left(&["--pid", "3", "--pid", "1"]), [1, 3]);
         assert_eq!(left(&["--peer", "192.0.2.1"]), [1, 2]);
         assert_eq!(left(&["--peer", "192.0.2.1:443", "--peer", "2001:db8::1"]), [2, 3]);
-        assert!(peer("example.org").unwrap_err().starts_with("it is not an address; give one"));
+        assert!(peer("example.org").unwrap_err().to_string().starts_with("it is not an address; give one"));
     }
 
     #[test]

@@ -45,6 +45,18 @@ impl Project {
         })
     }
 
+    /// Each file of Rust with its text, but those of tests, benches, examples and fuzz targets.
+    pub(super) fn code(&self) -> impl Iterator<Item = (String, String)> {
+        let apart = ["tests", "tests.rs", "benches", "examples", "fuzz"];
+        let is_code = move |path: &&PathBuf| {
+            path.extension().is_some_and(|end| end == "rs")
+                && !path.iter().any(|part| apart.iter().any(|one| part.to_str() == Some(one)))
+        };
+        self.files.iter().filter(is_code).map(|path| {
+            (path.display().to_string(), fs::read_to_string(self.root.join(path)).expect("a file of the project"))
+        })
+    }
+
     pub(super) fn make(&self, arguments: &[String]) -> Option<String> {
         arguments.iter().find_map(|word| match word.split_once('=') {
             Some((variable, _)) => {

@@ -15,6 +15,7 @@ use paceline_path::{
 };
 
 use super::Args;
+use crate::commands::BadValue;
 
 /// Seed where none is given.
 const SEED: u64 = 1;
@@ -109,8 +110,8 @@ fn direction(args: &Args, towards: Towards) -> anyhow::Result<Direction> {
 }
 
 /// `SHARE,TIME` of an option.
-pub(super) fn reorder(text: &str) -> Result<Reorder, String> {
-    let bad = || "it is not a share and a time; give them such as 1%,5ms".to_owned();
+pub(super) fn reorder(text: &str) -> Result<Reorder, BadValue> {
+    let bad = || BadValue::new("a share and a time", "them such as 1%,5ms");
     let (part, delay) = text.split_once(',').ok_or_else(bad)?;
     let share = share(part.trim()).ok_or_else(bad)?;
     Ok(Reorder { share, delay: delay.trim().parse().map_err(|_| bad())? })

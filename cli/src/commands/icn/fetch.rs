@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::super::udp::megabytes;
 use super::places::{Asking, Places};
+use crate::commands::BadValue;
 use paceline_files::{Draft, OutputError, is_standard};
 
 /// Fetch an object from the routers that have it; every byte is verified.
@@ -49,14 +50,15 @@ pub(crate) struct Args {
 }
 
 /// `A-B` or `A-`.
-fn range(text: &str) -> Result<Range<u64>, String> {
+fn range(text: &str) -> Result<Range<u64>, BadValue> {
     let parsed = || {
         let (first, last) = text.split_once('-')?;
         let end = if last.is_empty() { u64::MAX } else { last.parse::<u64>().ok()?.checked_add(1)? };
         let first = first.parse().ok()?;
         (first < end).then_some(first..end)
     };
-    parsed().ok_or_else(|| "give the first and the last byte, such as 0-999, or the first alone: 1000-".to_owned())
+    let give = "the first and the last byte, such as 0-999, or the first alone: 1000-";
+    parsed().ok_or_else(|| BadValue::new("a range of bytes", give))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {

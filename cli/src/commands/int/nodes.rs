@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::BusArgs;
-use crate::commands::count;
+use crate::commands::{BadValue, count};
 
 /// What all three have.
 #[derive(clap::Args)]
@@ -104,18 +104,18 @@ pub(super) enum QueueLimit {
     Octets(u64),
 }
 
-fn limit(text: &str) -> Result<QueueLimit, String> {
-    let wrong = || "it is not a limit; give packets such as 60p, or octets such as 90000".to_owned();
+fn limit(text: &str) -> Result<QueueLimit, BadValue> {
+    let wrong = || BadValue::new("a limit", "packets such as 60p, or octets such as 90000");
     match text.strip_suffix('p') {
         Some(packets) => packets.parse().map(QueueLimit::Packets).map_err(|_| wrong()),
         None => text.parse().map(QueueLimit::Octets).map_err(|_| wrong()),
     }
 }
 
-fn prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
+fn prefix(text: &str) -> Result<(Ipv6Addr, u8), BadValue> {
     let (address, length) = text.split_once('/').unwrap_or((text, "128"));
     let parsed = address.parse().ok().zip(length.parse().ok().filter(|length| *length <= 128));
-    parsed.ok_or_else(|| "it is not an IPv6 address or prefix; give one such as 2001:db8::/32".to_owned())
+    parsed.ok_or_else(|| BadValue::new("an IPv6 address or prefix", "one such as 2001:db8::/32"))
 }
 
 #[cfg(test)]

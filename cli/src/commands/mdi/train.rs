@@ -15,7 +15,7 @@ use paceline_lab::mdi::{Counts, Move, counts::NOISE};
 use serde_json::json;
 
 use super::Synthetic;
-use crate::commands::{check_file, save, share};
+use crate::commands::{BadValue, check_file, save, share};
 use crate::progress::{Announce, Bar};
 
 #[derive(clap::Args)]
@@ -83,12 +83,12 @@ pub(super) struct TrainArgs {
     json: bool,
 }
 
-fn axis(text: &str) -> Result<Axis, String> {
+fn axis(text: &str) -> anyhow::Result<Axis> {
     let values: Option<Vec<i64>> = text.split(',').map(|word| word.trim().parse().ok()).collect();
     let Some([min, max, step]) = values.as_deref() else {
-        return Err("give three whole numbers: MIN,MAX,STEP, such as -60,60,5".to_owned());
+        return Err(BadValue::new("MIN,MAX,STEP", "three whole numbers such as -60,60,5").into());
     };
-    Axis::new(*min, *max, *step).map_err(|error| error.to_string())
+    Ok(Axis::new(*min, *max, *step)?)
 }
 
 pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
