@@ -28,7 +28,7 @@ use crate::signed::{BadRecord, Record};
 use crate::tree::Verifier;
 use crate::wire::{BadMessage, Reason};
 use bytes::Bytes;
-use paceline_cc::{Controller, Time};
+use paceline_cc::{Controller, Nanos, Time};
 
 pub use saved::Saved;
 pub use stats::{FetchStats, SourceStats};
@@ -176,6 +176,8 @@ pub struct Fetch {
     race_at: Time,
     done: bool,
     failure: Option<Failed>,
+    /// Of the last unit that gave one.
+    rtt: Option<Nanos>,
     stats: FetchStats,
 }
 
@@ -203,6 +205,7 @@ impl Fetch {
             race_at: Time::NEVER,
             done: false,
             failure: None,
+            rtt: None,
             stats: FetchStats::default(),
         }
     }
@@ -280,6 +283,11 @@ impl Fetch {
     /// The flow of a source.
     pub fn flow(&self, source: SourceId) -> Option<&Flow> {
         self.sources.get(source.index()).map(|source| &source.flow)
+    }
+
+    /// The RTT that a source's controller has learned from the unit that came last, once.
+    pub fn take_rtt(&mut self) -> Option<Nanos> {
+        self.rtt.take()
     }
 
     /// Counters.

@@ -20,6 +20,7 @@ pub mod shares;
 pub mod signed;
 pub mod token;
 pub mod tree;
+pub mod upstream;
 mod waiting;
 pub mod wire;
 
@@ -38,6 +39,7 @@ pub use shares::{Shares, Standing, makes_room};
 pub use signed::{BadRecord, Record};
 pub use token::Secrets;
 pub use tree::{Verdict, Verifier};
+pub use upstream::{Beginning, JobId, Uplink, Upstream};
 
 /// Payload bytes of a unit, what one data packet carries (the paper's `UNIT_MSS`).
 pub const UNIT: usize = 1400;

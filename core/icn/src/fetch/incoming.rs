@@ -54,6 +54,7 @@ impl Fetch {
         source.waited = data.waited;
         source.served();
         let arrived = source.flow.on_unit(now, unit, payload.len() as u32, ce, data.app_limited);
+        self.rtt = arrived.as_ref().and_then(|arrived| arrived.rtt);
         self.stats.bytes_received += payload.len() as u64;
         if self.name.kind() == Kind::Signed {
             let expected = unit == 0 && arrived.is_some();

@@ -107,7 +107,7 @@ impl Worker {
         let now = clock.now();
         let mut reply = |to, message: &[u8]| counts.refused += u64::from(!batch.push(to, message));
         while let Some(missing) = router.missing() {
-            if let Err(reason) = upstream.want(now, unix_s(), &missing, router, &mut reply) {
+            if let Err(reason) = upstream.want(now, &missing, router, &mut reply) {
                 for units in missing.ranges.as_slice() {
                     router.failed(&missing.name, units.iter(), reason, &mut reply);
                 }
@@ -197,7 +197,7 @@ impl Worker {
         if let Some(place) = shared.counts().get_mut(index) {
             *place = self.counts;
         }
-        if let Some(trouble) = self.view.upstream.as_mut().and_then(|upstream| upstream.trouble.take()) {
+        if let Some(trouble) = self.view.upstream.as_mut().and_then(Upstream::take_trouble) {
             shared.set_trouble(trouble);
         }
     }
@@ -241,6 +241,7 @@ fn left(due: Time, now: Time) -> Duration {
     Duration::from_nanos(due.since(now).as_nanos())
 }
 
-fn unix_s() -> u64 {
+/// Seconds since 1970.
+pub(super) fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

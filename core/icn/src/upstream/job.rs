@@ -1,14 +1,16 @@
 //! One fetch from the other routers.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use bytes::Bytes;
-use paceline_cc::{Codepoint, Nanos, Time};
-use paceline_icn::ranges::MAX_UNITS;
-use paceline_icn::{Fetch, Name, Output, Source, SourceId, Standing};
-use paceline_linux::clock::Clock;
-use paceline_udp::socket::Socket;
+use paceline_cc::{Nanos, Time};
+
+use super::JobId;
+use crate::fetch::{Fetch, Output};
+use crate::limiter::Source;
+use crate::name::Name;
+use crate::ranges::MAX_UNITS;
+use crate::shares::Standing;
 
 /// Units that a fetch is ahead of the last one that was asked for, at most (our choice: what a receiver asks for next is there).
 const AHEAD: u64 = 512;
@@ -26,14 +28,10 @@ const IDLE: Nanos = Nanos::from_secs(3);
 /// Those who asked for a fetch that are remembered (our choice: who is not among them is served all the same).
 const ASKERS: usize = 8;
 
-/// Datagrams of one fetch that are taken before others have their turn.
-const TAKEN: usize = 128;
-
 pub(super) struct Job {
+    pub(super) id: JobId,
     pub(super) name: Name,
     pub(super) fetch: Fetch,
-    /// With the address at the other end.
-    pub(super) sockets: Vec<(SourceId, (SocketAddr, Socket))>,
     pub(super) hops: u8,
     pub(super) began: Time,
     pub(super) wanted_at: Time,
@@ -88,7 +86,12 @@ impl Job {
     }
 
     pub(super) fn is_idle(&self, now: Time) -> bool {
-        now.since(self.wanted_at) > IDLE
+        now >= self.idle_at()
+    }
+
+    /// When it is over, unless someone asks for something of it.
+    pub(super) fn idle_at(&self) -> Time {
+        self.wanted_at + IDLE
     }
 
     /// A source missed something of it.
@@ -105,26 +108,6 @@ impl Job {
     pub(super) fn standing(&self, now: Time) -> Standing {
         let idle = if self.used { Nanos::ZERO } else { now.since(self.wanted_at) };
         Standing { askers: self.askers.iter().map(|(source, _)| *source).collect(), idle }
-    }
-
-    /// Takes what came from the other routers, one batch of each after the other.
-    pub(super) fn receive(&mut self, clock: Clock) {
-        for (source, (_, socket)) in &mut self.sockets {
-            let mut taken = 0;
-            while taken < TAKEN {
-                let fetch = &mut self.fetch;
-                // What is dropped is counted by the fetch.
-                let came = socket.receive(clock, |datagram| {
-                    let _ = fetch.on_datagram(datagram.at, *source, datagram.bytes, datagram.ce);
-                });
-                match came {
-                    Ok(0) => break,
-                    Ok(count) => taken += count,
-                    // That no one listens may pass; the fetch gives up by itself.
-                    Err(_) => break,
-                }
-            }
-        }
     }
 
     /// Verified units, as far as they may come: what is not taken is not replaced.
@@ -159,13 +142,5 @@ impl Job {
             came.push((unit, bytes));
         }
         came
-    }
-
-    pub(super) fn transmit(&mut self, now: Time, message: &mut Vec<u8>) {
-        while let Some(source) = self.fetch.poll_transmit(now, message) {
-            let socket = self.sockets.iter().find(|(id, _)| *id == source);
-            // A request that cannot leave is one that is lost.
-            let _ = socket.map(|(_, (peer, socket))| socket.send(*peer, Codepoint::NotEct, message, message.len()));
-        }
     }
 }
