@@ -192,7 +192,7 @@ pub(crate) fn run(
 /// Whether a controller written in Python would have to run where this process does not.
 fn in_the_kernel(flow: &Flow) -> bool {
     let written_here = define::is_known(flow.controller.entry().name);
-    written_here && matches!(flow.via, Via::Tcp(_) | Via::Quic)
+    written_here && [TCP.name, QUIC.name].contains(&flow.via.row().datapath.name)
 }
 
 /// The same text as the command gives, but for its option, and without how to build a command.
@@ -222,14 +222,12 @@ impl Task for Job<'_> {
     }
 
     fn run(&self) -> Result<Attempt<Finished>, Unfinished> {
-        match self.order.settings.world {
-            World::Real => {
-                let Racing(scope) = &Racing::begin().ok_or(Unfinished::Racing)?;
-                self.watched(Arc::clone(&scope.stop), &|| false, || scope.take())
-            }
-            // The thread's state in the interpreter is made once, not at each call of a controller.
-            World::Sim => Python::attach(|py| py.detach(|| self.simulate())),
+        if self.order.settings.world.is_real() {
+            let Racing(scope) = &Racing::begin().ok_or(Unfinished::Racing)?;
+            return self.watched(Arc::clone(&scope.stop), &|| false, || scope.take());
         }
+        // The thread's state in the interpreter is made once, not at each call of a controller.
+        Python::attach(|py| py.detach(|| self.simulate()))
     }
 }
 

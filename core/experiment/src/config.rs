@@ -1,15 +1,12 @@
 //! What happens in a world: who sends what, when, over which datapath.
 
-use paceline_cc::datapath::{Datapath, ICN, QUIC, TCP, TCP_AGENT, UDP};
 use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
-use paceline_icn::UNIT;
-use paceline_transport::{Acks, HEADER_BYTES, Mode};
 use serde::{Deserialize, Serialize};
 
-use crate::icn::{Asking, UNIT_HEADERS};
 use crate::seed::Seed;
 use crate::telemetry::Telemetry;
 use crate::topology::Topology;
+use crate::via::Via;
 
 /// A world to run. The body of its paths' packets belongs to its driver.
 pub struct Config<P> {
@@ -73,81 +70,6 @@ impl From<Direction> for Way {
     }
 }
 
-/// The datapath under a controller.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Via {
-    /// Native datagrams.
-    Udp,
-    /// A TCP flow that the controller itself drives; in the real world by this, or by the first that can.
-    Tcp(Option<DrivenBy>),
-    /// Above a TCP flow that the named controller drives.
-    Alcc(Spec, Handover),
-    /// Named content: where data goes has the controller and asks for it.
-    Icn(Asking),
-    /// QUIC, in the real world alone ([`crate::endpoints::check`]).
-    Quic,
-}
-
-impl Via {
-    /// Payload bytes of a full packet, where others have `mss`.
-    pub const fn payload(&self, mss: u32) -> u32 {
-        if matches!(self, Self::Icn(_)) { UNIT as u32 } else { mss }
-    }
-
-    /// What is known of it.
-    pub fn datapath(&self) -> &'static Datapath {
-        match self {
-            Self::Udp => &UDP,
-            Self::Tcp(None | Some(DrivenBy::Kernel | DrivenBy::Module)) => &TCP,
-            Self::Tcp(Some(DrivenBy::Agent)) => &TCP_AGENT,
-            Self::Alcc(_, handover) => handover.mode.datapath(),
-            Self::Icn(_) => &ICN,
-            Self::Quic => &QUIC,
-        }
-    }
-}
-
-/// Who runs the controller of a kernel TCP flow. The simulator's sender drives its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DrivenBy {
-    /// The kernel: a congestion control of its own.
-    Kernel,
-    /// A module of ours, loaded by eBPF.
-    Module,
-    /// A program beside the kernel, to which a module reports.
-    Agent,
-}
-
-impl DrivenBy {
-    /// Every one, in the order in which they are tried.
-    pub const ALL: [Self; 3] = [Self::Kernel, Self::Module, Self::Agent];
-
-    /// Its name in contestants and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::Module => "module",
-            Self::Agent => "agent",
-        }
-    }
-}
-
-/// How a real socket is used by the controller above it. The simulator has one way: chunks, and acknowledgements of which
-/// TCP reports when they came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Handover {
-    /// How bytes reach TCP.
-    pub mode: Mode,
-    /// Where acknowledgements come from.
-    pub acks: Acks,
-    /// Bytes of the socket's send buffer (`SO_SNDBUF`); `None` leaves it to the datapath.
-    pub buffer: Option<u32>,
-    /// Flows of a world with the same contestant and direction are sockets of one process, which share what they know
-    /// of the path.
-    pub share: bool,
-}
-
 /// One flow, or a family of like flows that come and go.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -165,7 +87,7 @@ pub struct Flow {
     pub workload: Workload,
     /// Added to the path's delay for this flow alone, each way.
     pub extra_delay: Nanos,
-    /// Payload bytes of a full packet: over [`Via::Icn`] those of a unit, [`paceline_icn::UNIT`].
+    /// Payload bytes of a full packet: over [`Via::icn`] those of a unit, [`paceline_icn::UNIT`].
     pub mss: u32,
     /// The TCP receiver's delayed-acknowledgement policy: packets for one acknowledgement; 1 acknowledges each.
     pub ack_every: u32,
@@ -186,8 +108,9 @@ pub struct Flow {
 impl Flow {
     /// Bytes on the wire of a full packet.
     pub fn packet_bytes(&self) -> u32 {
-        let headers = if matches!(self.via, Via::Icn(_)) { UNIT_HEADERS } else { HEADER_BYTES };
-        self.mss + headers + self.telemetry.as_ref().map_or(0, |telemetry| telemetry.trace.header_bytes())
+        self.mss
+            + self.via.row().headers
+            + self.telemetry.as_ref().map_or(0, |telemetry| telemetry.trace.header_bytes())
     }
 
     /// A bulk flow downwards that lasts as long as the world.

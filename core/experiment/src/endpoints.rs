@@ -1,10 +1,10 @@
 //! The two ends of a flow.
 
 use paceline_cc::observe::{Observed, Observer};
-use paceline_cc::{Env, Spec};
-use paceline_transport::{AckPolicy, Config, Pace, Receiver, Sender, Steering, above, datagram, stream};
+use paceline_cc::{Controller, Env, ReceiverHalf, Spec};
+use paceline_transport::{AckPolicy, Config, Pace, Receiver, Sender, Steering};
 
-use crate::config::{Flow, Via};
+use crate::config::Flow;
 use crate::icn::{Requester, Router};
 use crate::tap::Layer;
 
@@ -13,11 +13,7 @@ use crate::tap::Layer;
 /// # Errors
 /// [`NotSimulated`]: why not, and how to fix it.
 pub fn check(flow: &Flow) -> Result<(), NotSimulated> {
-    let datapath = flow.via.datapath();
-    if datapath.simulated {
-        return Ok(());
-    }
-    Err(NotSimulated { controller: flow.controller.clone(), datapath: datapath.name })
+    if flow.via.row().ends.is_some() { Ok(()) } else { Err(NotSimulated::of(flow)) }
 }
 
 /// A flow over a datapath that the simulator does not have.
@@ -28,6 +24,12 @@ pub struct NotSimulated {
     pub controller: Spec,
     /// The datapath.
     pub datapath: &'static str,
+}
+
+impl NotSimulated {
+    fn of(flow: &Flow) -> Self {
+        Self { controller: flow.controller.clone(), datapath: flow.via.datapath().name }
+    }
 }
 
 /// The two ends of a flow: which of them has the controller.
@@ -75,11 +77,44 @@ impl Ends {
     }
 }
 
+/// Who sees the events of a controller.
+type Observing<'a> = dyn FnMut(&Spec, Layer) -> Option<Box<dyn Observer>> + 'a;
+
+/// What the ends of a flow are made of.
+pub struct Making<'a> {
+    /// The flow.
+    pub flow: &'a Flow,
+    /// What its controllers are made with.
+    pub env: &'a Env,
+    /// Options of the sender.
+    pub config: Config,
+    /// When a TCP receiver acknowledges.
+    pub policy: AckPolicy,
+    observer: &'a mut Observing<'a>,
+}
+
+impl Making<'_> {
+    /// A controller of the flow, seen by whoever asked to.
+    pub fn controller(&mut self, spec: &Spec, layer: Layer) -> Box<dyn Controller> {
+        Observed::wrap(spec.build(self.env), (self.observer)(spec, layer))
+    }
+
+    /// The receiver half of its controller, where that has one.
+    pub fn half(&self) -> Option<Box<dyn ReceiverHalf>> {
+        self.flow.controller.build_receiver(self.env)
+    }
+}
+
 /// The ends of a flow; `observer` is asked who sees the events of each of its controllers.
 ///
-/// # Panics
-/// Where [`check`] refuses the flow.
-pub fn make(flow: &Flow, env: &Env, mut observer: impl FnMut(&Spec, Layer) -> Option<Box<dyn Observer>>) -> Ends {
+/// # Errors
+/// As [`check`].
+pub fn make(
+    flow: &Flow,
+    env: &Env,
+    mut observer: impl FnMut(&Spec, Layer) -> Option<Box<dyn Observer>>,
+) -> Result<Ends, NotSimulated> {
+    let ends = flow.via.row().ends.ok_or_else(|| NotSimulated::of(flow))?;
     let pace = if flow.paced { Pace::Linux } else { Pace::Off };
     let config = Config { mss: flow.mss, pace, handshake: flow.handshake, ..Config::default() };
     let policy = match flow.ack_every {
@@ -87,25 +122,5 @@ pub fn make(flow: &Flow, env: &Env, mut observer: impl FnMut(&Spec, Layer) -> Op
         every => AckPolicy { every, max_delay: flow.ack_delay, ..AckPolicy::default() },
     };
     let policy = AckPolicy { arrivals: flow.arrivals, ..policy };
-    let mut build = |spec: &Spec, layer| Observed::wrap(spec.build(env), observer(spec, layer));
-    let half = flow.controller.build_receiver(env);
-    match &flow.via {
-        Via::Udp => {
-            let receiver = if flow.arrivals { datagram::receiver_with_arrivals } else { datagram::receiver };
-            Ends::Push(datagram::sender(&config, build(&flow.controller, Layer::Packets)), receiver(half))
-        }
-        Via::Tcp(_) => Ends::Push(
-            stream::sender(&config, build(&flow.controller, Layer::Packets)),
-            stream::receiver(&policy, half),
-        ),
-        Via::Alcc(lower, _) => {
-            let (lower, upper) = (build(lower, Layer::Packets), build(&flow.controller, Layer::Above));
-            Ends::Push(above::sender(&config, upper, lower), stream::receiver(&policy, half))
-        }
-        Via::Icn(asking) => {
-            let requester = Requester::new(asking, &config, build(&flow.controller, Layer::Packets), env.seed);
-            Ends::Pull(Box::new(requester), Router::default())
-        }
-        Via::Quic => panic!("a flow over QUIC is refused before it runs"),
-    }
+    Ok(ends(Making { flow, env, config, policy, observer: &mut observer }))
 }

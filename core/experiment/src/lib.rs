@@ -16,9 +16,10 @@ pub mod tap;
 pub mod telemetry;
 pub mod topology;
 pub mod truth;
+pub mod via;
 pub mod workload;
 
-pub use config::{Config, Cross, Cut, Direction, DrivenBy, Flow, Handover, OnOff, Poisson, Timing, Via, Way, Workload};
+pub use config::{Config, Cross, Cut, Direction, Flow, OnOff, Poisson, Timing, Way, Workload};
 pub use live::{Glance, Hooks, Live};
 pub use node::Node;
 pub use outcome::{Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
@@ -29,4 +30,5 @@ pub use tap::{Fate, Layer, Moment, SharedTap, Subject, Tap};
 pub use telemetry::{Faults, Impostor, Named, Telemetry, TelemetryOutcome, Trace};
 pub use topology::{Graph, GraphError, Hop, Topology};
 pub use truth::Truth;
+pub use via::{DrivenBy, Handover, Via};
 pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};

@@ -30,7 +30,7 @@ pub type Config = paceline_experiment::Config<Body>;
 /// Runs a world to its end.
 ///
 /// # Panics
-/// Where there is no way between the ends of a flow. And where nothing in the way of a flow that sends without end has a rate:
+/// Where [`endpoints::check`] refuses a flow, or there is no way between its ends. And where nothing in the way of a flow that sends without end has a rate:
 /// nothing would ever hold it back, and it would fill the memory, or the present moment where there is no delay either.
 pub fn run(config: Config, tap: Option<&mut dyn Tap>) -> Outcome {
     let mut world = World::new(config, tap);
@@ -293,7 +293,8 @@ impl<'t> World<'t> {
                 tap.observer(&Subject { flow: number - first, layer, spec, env: &env, moment: Moment::default() })
             })
         };
-        let mut ends = endpoints::make(flow, &env, observer);
+        let ends = endpoints::make(flow, &env, observer);
+        let mut ends = ends.unwrap_or_else(|refused| panic!("{refused}"));
         let extra_delay = flow.extra_delay;
         match (&flow.workload, goal) {
             (_, Some(bytes)) => ends.write(bytes),

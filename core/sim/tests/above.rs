@@ -26,12 +26,12 @@ fn run(controller: &str, via: Via) -> (f64, f64) {
 }
 
 fn above(lower: &str) -> Via {
-    Via::Alcc(lower.parse().unwrap(), Handover::default())
+    Via::alcc(lower.parse().unwrap(), Handover::default())
 }
 
 #[test]
 fn loss_binds_a_controller_above_cubic_and_hardly_one_above_an_open_window() {
-    let native = run("copa", Via::Udp);
+    let native = run("copa", Via::udp());
     let cubic = run("copa", above("cubic"));
     let open = run("copa", above("fixed:window=5000"));
     assert!(cubic.0 < 0.3 * native.0, "{cubic:?}, native {native:?}");
@@ -42,7 +42,7 @@ fn loss_binds_a_controller_above_cubic_and_hardly_one_above_an_open_window() {
 /// A loss is a reason to halve to Verus, natively and above TCP, which reports it.
 #[test]
 fn verus_above_an_open_window_halves_as_it_does_natively() {
-    let native = run("verus", Via::Udp);
+    let native = run("verus", Via::udp());
     let open = run("verus", above("fixed:window=5000"));
     assert!(open.0 > 0.9 * native.0, "{open:?}, native {native:?}");
     assert!(open.1 < 1.5 * native.1 + 10.0, "{open:?}, native {native:?}");
@@ -72,7 +72,7 @@ fn short_bursts_above_tcp_are_as_fast_as_those_of_the_tcp_below() {
             };
             paceline_sim::run(config, None).flows[0].bytes_ready as f64
         };
-        let below = goodput("cubic", Via::Tcp(None));
+        let below = goodput("cubic", Via::tcp(None));
         // BBR sends at the largest rate that it was told, which is that of a TCP whose window still doubles.
         for (controller, least) in [("copa", 0.95), ("bbr", 0.8)] {
             let share = goodput(controller, above("cubic")) / below;

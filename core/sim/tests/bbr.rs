@@ -24,7 +24,7 @@ const PROBE_BW: f64 = 2.0;
 const PROBE_RTT: f64 = 3.0;
 
 fn dumbbell() -> Dumbbell {
-    Dumbbell::new(100.0, 20, vec![bulk("bbr", Via::Tcp(None))])
+    Dumbbell::new(100.0, 20, vec![bulk("bbr", Via::tcp(None))])
 }
 
 fn flow(outcome: &Outcome) -> &FlowSeries {
@@ -63,7 +63,7 @@ fn in_the_steady_state_the_link_is_busy_and_the_flight_small() {
     // From 0.9 to 1.35 BDP. Linux probes up to 1.25 BDP, three bursts (of 10 packets: 1/1024 s at 1.25 x 100 Mbit/s) and two
     // packets (`bbr_quantization_budget`), which at 20 ms are 1.45 BDP: 1.11 to 1.446 here; 1.00 to 1.32 at 60 ms.
     for (rtt, low, high) in [(20, 1.05, 1.45), (60, 0.9, 1.35)] {
-        let outcome = Dumbbell::new(100.0, rtt, vec![bulk("bbr", Via::Tcp(None))]).run(60);
+        let outcome = Dumbbell::new(100.0, rtt, vec![bulk("bbr", Via::tcp(None))]).run(60);
         let used = share(&outcome, 0, 4_000, 60_000);
         assert!(used >= 0.97, "{rtt} ms: {used}");
         let (mode, flight) = (variable(flow(&outcome), "mode"), &flow(&outcome).in_flight_packets);
@@ -151,7 +151,7 @@ fn a_policer_is_found_and_obeyed() {
         let bucket = 10e6 / 8.0 * 0.5;
         let policer =
             Policer { rate: Rate::from_mbps(10.0), bucket, tokens: bucket, last: Time::ZERO, log: Arc::clone(&log) };
-        let world = Dumbbell::new(100.0, rtt, vec![bulk("bbr", Via::Tcp(None))]);
+        let world = Dumbbell::new(100.0, rtt, vec![bulk("bbr", Via::tcp(None))]);
         let outcome = Dumbbell { before: Some(Box::new(policer)), ..world }.run(10);
         let (policed, rounds) = (variable(flow(&outcome), "policed"), variable(flow(&outcome), "rounds"));
         let found = first(&policed, 0, |policed| policed == 1.0);
@@ -174,7 +174,7 @@ fn a_policer_is_found_and_obeyed() {
 #[test]
 fn random_loss_hardly_slows_it_over_datagrams() {
     let loss = RandomLoss { probability: 0.1, rng: Pcg64::seed_from_u64(5) };
-    let world = Dumbbell::new(100.0, 20, vec![bulk("bbr", Via::Udp)]);
+    let world = Dumbbell::new(100.0, 20, vec![bulk("bbr", Via::udp())]);
     let used = share(&Dumbbell { before: Some(Box::new(loss)), ..world }.run(30), 0, 2_000, 30_000);
     assert!(used >= 0.8, "{used}");
 }

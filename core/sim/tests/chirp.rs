@@ -19,12 +19,12 @@ struct Exit {
 }
 
 fn run(controller: &str, mbps: f64, rtt: u64) -> Outcome {
-    run_flow(bulk(controller, Via::Tcp(None)), mbps, rtt)
+    run_flow(bulk(controller, Via::tcp(None)), mbps, rtt)
 }
 
 /// As [`run`], after a handshake.
 fn run_greeted(controller: &str, mbps: f64, rtt: u64) -> Outcome {
-    run_flow(Flow { handshake: true, ..bulk(controller, Via::Tcp(None)) }, mbps, rtt)
+    run_flow(Flow { handshake: true, ..bulk(controller, Via::tcp(None)) }, mbps, rtt)
 }
 
 fn run_flow(flow: Flow, mbps: f64, rtt: u64) -> Outcome {
@@ -151,7 +151,7 @@ fn a_slow_link_is_flooded() {
 #[test]
 fn shared_acknowledgements_mislead_by_no_more_than_a_fifth_and_the_start_up_still_ends() {
     for (start, latest) in STARTS.iter().zip([140.0, 140.0, 600.0]) {
-        let flow = Flow { ack_every: 2, handshake: true, ..bulk(&format!("dctcp:start={start}"), Via::Tcp(None)) };
+        let flow = Flow { ack_every: 2, handshake: true, ..bulk(&format!("dctcp:start={start}"), Via::tcp(None)) };
         let exit = exit(&run_flow(flow, 100.0, 15));
         assert!(exit.gap_us > 0.8 * 120.0, "{start}: {} us, the link takes 120", exit.gap_us);
         assert!(exit.ms < latest, "{start}: {} ms", exit.ms);
@@ -165,7 +165,7 @@ fn times_of_arrival_make_up_for_shared_acknowledgements() {
             ack_every: 2,
             arrivals: true,
             handshake: true,
-            ..bulk(&format!("cubic:start={start}"), Via::Tcp(None))
+            ..bulk(&format!("cubic:start={start}"), Via::tcp(None))
         };
         let exit = exit(&run_flow(flow, 100.0, 15));
         near(start, exit.gap_us, gap_us);
@@ -177,7 +177,7 @@ fn times_of_arrival_make_up_for_shared_acknowledgements() {
 fn an_application_that_sends_little_does_not_stall() {
     for start in STARTS {
         let workload = Workload::Rate(Rate::from_mbps(1.0));
-        let flow = Flow { workload, ..bulk(&format!("dctcp:start={start}"), Via::Tcp(None)) };
+        let flow = Flow { workload, ..bulk(&format!("dctcp:start={start}"), Via::tcp(None)) };
         let outcome = run_flow(flow, 100.0, 15);
         let flow = &outcome.series.as_ref().unwrap().flows[0];
         let sent = flow.throughput_mbps[100..].iter().sum::<f64>() / 1_900.0;
@@ -190,7 +190,7 @@ fn an_application_that_sends_little_does_not_stall() {
 fn any_amount_of_data_is_delivered() {
     let time = |start: &str, packets: u64, handshake: bool| {
         let workload = Workload::Bytes(Bytes(packets * 1448 - 700));
-        let flow = Flow { workload, handshake, ..bulk(&format!("reno:start={start}"), Via::Tcp(None)) };
+        let flow = Flow { workload, handshake, ..bulk(&format!("reno:start={start}"), Via::tcp(None)) };
         run_flow(flow, 100.0, 15).flows[0].completions[0].1.as_millis_f64()
     };
     for packets in [1, 4, 5, 9, 10, 11, 20, 30, 60, 200] {
@@ -207,9 +207,9 @@ fn any_amount_of_data_is_delivered() {
 /// Milliseconds until the first 100 ms in which a newcomer beside one greedy flow of `policy` has half its fair share,
 /// and the longest wait of one of its packets in ms.
 fn newcomer(policy: &str, start: &str) -> (usize, f64) {
-    let newcomer = Flow { start: Time::from_millis(1_000), ..bulk(&format!("{policy}:start={start}"), Via::Tcp(None)) };
+    let newcomer = Flow { start: Time::from_millis(1_000), ..bulk(&format!("{policy}:start={start}"), Via::tcp(None)) };
     let queue = Some("step:threshold=1ms".parse().unwrap());
-    let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, 15, vec![bulk(policy, Via::Tcp(None)), newcomer]) }.run(5);
+    let outcome = Dumbbell { queue, ..Dumbbell::new(100.0, 15, vec![bulk(policy, Via::tcp(None)), newcomer]) }.run(5);
     let half = (1_000..4_900).find(|&ms| share(&outcome, 1, ms, ms + 100) > 0.25).expect("it gets there");
     let waits = &outcome.series.as_ref().unwrap().flows[1].queue_max_ms;
     (half - 1_000, waits.iter().flatten().copied().fold(0.0, f64::max))

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 
 /// A bulk flow over TCP after a handshake.
 fn flow(controller: &str) -> Flow {
-    Flow { handshake: true, ..bulk(controller, Via::Tcp(None)) }
+    Flow { handshake: true, ..bulk(controller, Via::tcp(None)) }
 }
 
 /// Milliseconds until the start-up has handed over.

@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 fn copa(controller: &str) -> Flow {
-    bulk(controller, Via::Udp)
+    bulk(controller, Via::udp())
 }
 
 fn shares(outcome: &Outcome, flows: usize, from_ms: usize, to_ms: usize) -> Vec<f64> {
@@ -162,13 +162,13 @@ fn a_buffer_of_a_packet_or_two_is_not_flooded() {
 #[test]
 fn many_flows_lose_little() {
     for (mbps, rtt, flows, bdp, via, most) in [
-        (50.0, 40, 20, 1.0, Via::Udp, 0.05),
-        (50.0, 40, 50, 1.0, Via::Udp, 0.05),
-        (50.0, 40, 50, 1.0, Via::Tcp(None), 0.05),
-        (20.0, 20, 30, 0.5, Via::Udp, 0.05),
-        (20.0, 100, 100, 1.0, Via::Udp, 0.05),
+        (50.0, 40, 20, 1.0, Via::udp(), 0.05),
+        (50.0, 40, 50, 1.0, Via::udp(), 0.05),
+        (50.0, 40, 50, 1.0, Via::tcp(None), 0.05),
+        (20.0, 20, 30, 0.5, Via::udp(), 0.05),
+        (20.0, 100, 100, 1.0, Via::udp(), 0.05),
         // Less than a packet each: what a hundred first windows lose is half of it.
-        (10.0, 40, 100, 1.0, Via::Udp, 0.12),
+        (10.0, 40, 100, 1.0, Via::udp(), 0.12),
     ] {
         let flow = |index: u64| Flow { start: Time::from_millis(20 * index), ..bulk("copa", via.clone()) };
         let limit = Limit { bytes: None, packets: None, bdp: Some(bdp) };
@@ -196,7 +196,7 @@ fn beside_a_flow_that_fills_the_buffer_it_keeps_a_share() {
         ("reno", 80, 1.0, 0.35, 0.6),
     ] {
         let limit = Limit { bytes: None, packets: None, bdp: Some(bdp) };
-        let flows = vec![copa("copa"), bulk(rival, Via::Tcp(None))];
+        let flows = vec![copa("copa"), bulk(rival, Via::tcp(None))];
         let outcome = Dumbbell { limit, ..Dumbbell::new(48.0, rtt, flows) }.run(90);
         let share = share(&outcome, 0, 45_000, 90_000);
         assert!((least..=most).contains(&share), "{rival}, {rtt} ms, {bdp} BDP: {share}");
@@ -207,7 +207,7 @@ fn beside_a_flow_that_fills_the_buffer_it_keeps_a_share() {
 #[test]
 fn against_cubic_it_competes_and_then_relents() {
     let limit = Limit { bytes: None, packets: None, bdp: Some(1.0) };
-    let cubic = Flow { stop: Some(Time::from_millis(60_000)), ..bulk("cubic", Via::Tcp(None)) };
+    let cubic = Flow { stop: Some(Time::from_millis(60_000)), ..bulk("cubic", Via::tcp(None)) };
     let world = Dumbbell { limit, ..Dumbbell::new(48.0, 40, vec![copa("copa"), cubic]) };
     let outcome = world.run(70);
     let share = share(&outcome, 0, 10_000, 60_000);
@@ -237,7 +237,7 @@ fn who_was_there_before_an_outage_is_not_last_after_it() {
     for (mbps, dark) in [(5.0, 9), (5.0, 4), (20.0, 9), (2.0, 18)] {
         let begins = |index: u64| Time::from_millis(1_000 * index);
         let flows: Vec<_> =
-            (0..16).map(|index| Flow { start: begins(index), ..bulk("copa", Via::Tcp(None)) }).collect();
+            (0..16).map(|index| Flow { start: begins(index), ..bulk("copa", Via::tcp(None)) }).collect();
         let mut dumbbell = Dumbbell::new(mbps, 40, flows);
         let [first, second, third] = [500, 4_000, 10_000].map(Time::from_millis);
         let ends = 10_000 + 1_000 * dark;
@@ -262,8 +262,8 @@ fn who_begins_in_a_full_queue_has_a_share_when_it_is_gone() {
         [(200.0, 20, 100, 1000), (50.0, 40, 30, 160), (20.0, 20, 20, 66), (10.0, 60, 20, 66)]
     {
         for ends in [3_000, 3_100, 3_300] {
-            let cubic = Flow { stop: Some(Time::from_millis(ends)), ..bulk("cubic", Via::Tcp(None)) };
-            let begin = Flow { start: Time::from_millis(2_800), ..bulk("copa", Via::Tcp(None)) };
+            let cubic = Flow { stop: Some(Time::from_millis(ends)), ..bulk("cubic", Via::tcp(None)) };
+            let begin = Flow { start: Time::from_millis(2_800), ..bulk("copa", Via::tcp(None)) };
             let all = (0..2 * flows).map(|index| if index < flows { begin.clone() } else { cubic.clone() });
             let limit = Limit { bytes: None, packets: Some(packets), bdp: None };
             let outcome = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, all.collect()) }.run(20);

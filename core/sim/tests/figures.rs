@@ -34,7 +34,7 @@ fn link() -> Direction {
 fn copies_are_in_no_figure() {
     for duplicate in [0.0, 0.1, 1.0] {
         let down = Direction { duplicate: Some(duplicate), ..link() };
-        let outcome = run(&down, bulk("cubic", Via::Tcp(None)), 20);
+        let outcome = run(&down, bulk("cubic", Via::tcp(None)), 20);
         let flow = &outcome.flows[0];
         let capacity = outcome.hops[0].capacity_bytes.unwrap();
         assert!(flow.wire_bytes_arrived <= capacity, "{duplicate}: {} of {capacity}", flow.wire_bytes_arrived);
@@ -47,12 +47,12 @@ fn copies_are_in_no_figure() {
 #[test]
 #[should_panic(expected = "flow 0 sends without end over a path without a link")]
 fn a_flow_without_end_needs_a_link() {
-    run(&Direction::default(), bulk("fixed:window=20", Via::Tcp(None)), 1);
+    run(&Direction::default(), bulk("fixed:window=20", Via::tcp(None)), 1);
 }
 
 #[test]
 fn a_flow_with_an_end_needs_none() {
-    let flow = Flow { workload: Workload::Bytes(Bytes(1_000_000)), ..bulk("cubic", Via::Tcp(None)) };
+    let flow = Flow { workload: Workload::Bytes(Bytes(1_000_000)), ..bulk("cubic", Via::tcp(None)) };
     let outcome = run(&Direction::default(), flow, 1);
     assert_eq!(outcome.flows[0].completions.len(), 1);
 }

@@ -33,7 +33,7 @@ fn marks_do_not_take_the_window_from_a_chirping_start_up() {
     for policy in ["dctcp", "prague"] {
         let mut windows = Windows::default();
         let queue = Some("step:threshold=50us".parse().unwrap());
-        let flows = vec![bulk(&format!("{policy}:start=chirp-q"), Via::Tcp(None))];
+        let flows = vec![bulk(&format!("{policy}:start=chirp-q"), Via::tcp(None))];
         Dumbbell { queue, ..Dumbbell::new(100.0, 15, flows) }.watch(1, Some(&mut windows));
         assert!(windows.marked > 20, "{policy}: {} marks", windows.marked);
         assert!(windows.over.is_some(), "{policy}: the start-up ends");
@@ -42,13 +42,13 @@ fn marks_do_not_take_the_window_from_a_chirping_start_up() {
 
 #[test]
 fn a_handshake_takes_a_round_trip_and_counts() {
-    let alcc = Via::Alcc("cubic".parse().unwrap(), Handover::default());
+    let alcc = Via::alcc("cubic".parse().unwrap(), Handover::default());
     for (controller, via) in [
-        ("reno", Via::Tcp(None)),
-        ("cubic", Via::Udp),
+        ("reno", Via::tcp(None)),
+        ("cubic", Via::udp()),
         ("copa", alcc),
-        ("sprout", Via::Udp),
-        ("dctcp:start=chirp-q", Via::Tcp(None)),
+        ("sprout", Via::udp()),
+        ("dctcp:start=chirp-q", Via::tcp(None)),
     ] {
         let plain = Flow { timers: Timing::Exact, ..bulk(controller, via.clone()) };
         let flow = |handshake| Flow { workload: Workload::Bytes(Bytes(10_000)), handshake, ..plain.clone() };
@@ -90,7 +90,7 @@ impl Tap for Departures {
 /// Departures of two chirping flows over 1 Gbit/s.
 fn departures(timers: Timing) -> Vec<Vec<Time>> {
     let mut departures = Departures::default();
-    let flow = Flow { timers, handshake: true, ..bulk("dctcp:start=chirp-q,chirp_geometry=3", Via::Tcp(None)) };
+    let flow = Flow { timers, handshake: true, ..bulk("dctcp:start=chirp-q,chirp_geometry=3", Via::tcp(None)) };
     Dumbbell::new(1000.0, 5, vec![flow.clone(), flow]).watch(1, Some(&mut departures));
     departures.times
 }
@@ -126,7 +126,7 @@ fn arrival_times_let_chirps_survive_stretched_acknowledgements() {
     // With one acknowledgement for four packets every full chirp is rejected unless it is informed when they arrived; the
     // estimate stays where the first, quickly acknowledged chirps left it.
     let gap = |arrivals| {
-        let flow = Flow { ack_every: 4, arrivals, ..bulk("dctcp:start=chirp-q", Via::Tcp(None)) };
+        let flow = Flow { ack_every: 4, arrivals, ..bulk("dctcp:start=chirp-q", Via::tcp(None)) };
         let outcome = Dumbbell::new(100.0, 15, vec![flow]).run(1);
         *variable(&outcome.series.as_ref().unwrap().flows[0], "chirp_gap_us").last().unwrap()
     };
@@ -138,7 +138,7 @@ fn arrival_times_let_chirps_survive_stretched_acknowledgements() {
 /// Two flows of Reno over a drop-tail queue, the second with twice the round trip: rate of the first over that of the
 /// second.
 fn bias(timers: Timing, seed: u64) -> f64 {
-    let near = Flow { timers, ..bulk("reno", Via::Tcp(None)) };
+    let near = Flow { timers, ..bulk("reno", Via::tcp(None)) };
     let far = Flow { extra_delay: Nanos::from_millis(10), start: Time::from_millis(100 * seed), ..near.clone() };
     let limit = Limit { bdp: Some(2.0), ..Limit::NONE };
     let outcome = Dumbbell { limit, ..Dumbbell::new(100.0, 20, vec![near, far]) }.run(60);
@@ -156,7 +156,7 @@ fn a_packet_time_of_noise_ends_phase_effects() {
         let mean = noisy.iter().sum::<f64>() / 3.0;
         assert!(noisy.iter().all(|bias| *bias > 1.0) && (1.2..2.0).contains(&mean), "{timers:?}: {noisy:?}");
     }
-    assert_eq!(Flow::bulk("reno".parse().unwrap(), Via::Tcp(None)).timers, Timing::Overhead);
+    assert_eq!(Flow::bulk("reno".parse().unwrap(), Via::tcp(None)).timers, Timing::Overhead);
 }
 
 /// Sees whether packets leave and arrive in order, and how far apart acknowledgements and departures are.
@@ -188,7 +188,7 @@ fn hosts_never_reorder_and_lose_nothing() {
     for timers in [Timing::Exact, Timing::Overhead, Timing::Host] {
         for controller in ["reno", "bbr", "copa", "dctcp:start=chirp"] {
             let mut order = Order::default();
-            let flow = Flow { timers, extra_delay: Nanos::from_millis(3), ..bulk(controller, Via::Tcp(None)) };
+            let flow = Flow { timers, extra_delay: Nanos::from_millis(3), ..bulk(controller, Via::tcp(None)) };
             let outcome = Dumbbell::new(50.0, 10, vec![flow]).watch(2, Some(&mut order));
             assert!(order.sent.is_sorted() && order.arrived.is_sorted(), "{controller}, {timers:?}");
             let flow = &outcome.flows[0];
@@ -202,7 +202,7 @@ fn hosts_never_reorder_and_lose_nothing() {
 #[test]
 fn acknowledgements_have_overhead_and_pacing_has_none() {
     let mut order = Order::default();
-    Dumbbell::new(12.0, 40, vec![bulk("fixed:window=20", Via::Tcp(None))]).watch(20, Some(&mut order));
+    Dumbbell::new(12.0, 40, vec![bulk("fixed:window=20", Via::tcp(None))]).watch(20, Some(&mut order));
     let after = |departure: &Time| {
         *departure - order.acknowledged[order.acknowledged.partition_point(|ack| ack <= departure) - 1]
     };
@@ -212,7 +212,7 @@ fn acknowledgements_have_overhead_and_pacing_has_none() {
     assert!(most < 1.0 && (0.4..0.6).contains(&mean), "{mean} ms, at most {most}");
 
     let mut order = Order::default();
-    Dumbbell::new(12.0, 40, vec![bulk("fixed:window=100,rate=6", Via::Tcp(None))]).watch(5, Some(&mut order));
+    Dumbbell::new(12.0, 40, vec![bulk("fixed:window=100,rate=6", Via::tcp(None))]).watch(5, Some(&mut order));
     let gaps: Vec<Nanos> = order.departures[100..].windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(gaps.iter().all(|gap| *gap == gaps[0]), "{:?}", &gaps[..5]);
 }

@@ -18,7 +18,7 @@ fn asks(controller: &str) -> Flow {
 }
 
 fn asks_so(controller: &str, asking: Asking) -> Flow {
-    Flow::bulk(controller.parse().unwrap(), Via::Icn(asking))
+    Flow::bulk(controller.parse().unwrap(), Via::icn(asking))
 }
 
 fn direction(text: &str) -> Direction {
@@ -230,7 +230,7 @@ fn transfers_that_come_at_random_end() {
 /// inequality 9 does not hold the window is the ceiling.
 #[test]
 fn beside_cubic_neither_starves() {
-    let mut dumbbell = Dumbbell::new(50.0, 20, vec![asks("bbr"), Flow::bulk("cubic".parse().unwrap(), Via::Tcp(None))]);
+    let mut dumbbell = Dumbbell::new(50.0, 20, vec![asks("bbr"), Flow::bulk("cubic".parse().unwrap(), Via::tcp(None))]);
     dumbbell.queue = Some("droptail:bdp=2".parse::<QueueSpec>().unwrap());
     let outcome = dumbbell.run(60);
     let got = shares(&outcome, 2, 20_000, 60_000);

@@ -17,7 +17,7 @@ fn lost(outcome: &Outcome) -> f64 {
 
 fn over(controller: &str, mbps: f64, rtt: u64, bdp: f64) -> Dumbbell {
     let limit = Limit { bytes: None, packets: None, bdp: Some(bdp) };
-    Dumbbell { limit, ..Dumbbell::new(mbps, rtt, vec![bulk(controller, Via::Udp)]) }
+    Dumbbell { limit, ..Dumbbell::new(mbps, rtt, vec![bulk(controller, Via::udp())]) }
 }
 
 /// Models are of a round trip of 40 ms: their time has to go slower here.
@@ -49,7 +49,7 @@ fn buffers_that_are_too_short_for_the_delay_are_not_flooded() {
 #[test]
 fn none_of_many_flows_starves() {
     for model in MODELS {
-        let flow = |index: u64| Flow { start: Time::from_millis(10 * index), ..bulk(model, Via::Udp) };
+        let flow = |index: u64| Flow { start: Time::from_millis(10 * index), ..bulk(model, Via::udp()) };
         let limit = Limit { bytes: None, packets: None, bdp: Some(1.0) };
         let outcome = Dumbbell { limit, ..Dumbbell::new(40.0, 40, (0..200).map(flow).collect()) }.run(40);
         assert!(lost(&outcome) <= 0.1, "{model}: {}", lost(&outcome));
@@ -61,7 +61,7 @@ fn none_of_many_flows_starves() {
 /// What waited for the end of an outage does not measure the path, and what was lost in it is not a reason to send little after it.
 #[test]
 fn who_was_there_before_an_outage_is_there_after_it() {
-    for via in [Via::Udp, Via::Tcp(None)] {
+    for via in [Via::udp(), Via::tcp(None)] {
         for (mbps, rtt, from, to) in [(5.0, 200, 3, 33), (5.0, 200, 10, 40), (20.0, 40, 10, 30), (10.0, 100, 5, 20)] {
             let after = |controller: &str| {
                 let limit = Limit { bytes: None, packets: None, bdp: Some(1.0) };

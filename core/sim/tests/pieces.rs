@@ -9,7 +9,7 @@ use crate::topology::{link, topology, way};
 
 fn config() -> Config<paceline_sim::Body> {
     let topology = topology(&[("link", ["a", "b"], link(10.0, "droptail:packets=30", 10))], 1);
-    let mut flow = bulk("cubic", Via::Tcp(None));
+    let mut flow = bulk("cubic", Via::tcp(None));
     flow.way = way(&topology, "a", "b");
     Config {
         seed: Seed(1),

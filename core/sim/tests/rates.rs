@@ -95,8 +95,8 @@ const PAYLOAD: f64 = 1448.0 / 1500.0;
 
 #[test]
 fn no_controller_is_told_a_rate_above_the_links() {
-    let alcc = |lower: &str| Via::Alcc(lower.parse().unwrap(), Handover::default());
-    let vias = [Via::Udp, Via::Tcp(None), alcc("cubic"), alcc("fixed:window=65536"), Via::Icn(Default::default())];
+    let alcc = |lower: &str| Via::alcc(lower.parse().unwrap(), Handover::default());
+    let vias = [Via::udp(), Via::tcp(None), alcc("cubic"), alcc("fixed:window=65536"), Via::icn(Default::default())];
     let (mut samples, mut above) = (0, Vec::new());
     for entry in CONTROLLERS {
         let spec: Spec = entry.name.parse().unwrap();

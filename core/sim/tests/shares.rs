@@ -19,7 +19,7 @@ fn mice(count: u64, of: &Flow, workload: &Workload) -> Vec<Flow> {
 }
 
 fn keep_alives(count: u64) -> Vec<Flow> {
-    mice(count, &bulk("reno", Via::Tcp(None)), &Workload::Rate(Rate::from_bytes_per_sec(1_500)))
+    mice(count, &bulk("reno", Via::tcp(None)), &Workload::Rate(Rate::from_bytes_per_sec(1_500)))
 }
 
 /// What the first `big` flows and all together get from 4 s to 20 s.
@@ -78,7 +78,7 @@ fn on_off(on: u64, off: u64, random: bool) -> Workload {
 #[test]
 fn flows_that_come_and_go_leave_the_rest() {
     for (count, on, off) in [(10, 20, 1_980), (50, 10, 3_000), (20, 200, 1_800), (5, 500, 500), (100, 20, 4_000)] {
-        let flows = |of: Flow| [vec![of], mice(count, &bulk("reno", Via::Tcp(None)), &on_off(on, off, true))].concat();
+        let flows = |of: Flow| [vec![of], mice(count, &bulk("reno", Via::tcp(None)), &on_off(on, off, true))].concat();
         let (big, all) = late(flows(listening("hops", COUNTED)), 1, 1);
         let (cubic, full) = late(flows(plain()), 1, 1);
         let what = format!("{count}, {on} ms: {:.2} of {all:.2}, CUBIC {:.2} of {full:.2}", big[0], cubic[0]);
@@ -91,7 +91,7 @@ fn flows_that_come_and_go_leave_the_rest() {
 fn flows_that_come_for_a_moment_are_given_no_share() {
     for path in [(5.0, 10, 33), (10.0, 200, 41), (50.0, 5, 20), (50.0, 200, 416), (200.0, 20, 166)] {
         for trace in [LEAN, COUNTED] {
-            let pieces = |_: &Topology<Body>| mice(2, &bulk("reno", Via::Tcp(None)), &on_off(100, 2_000, false));
+            let pieces = |_: &Topology<Body>| mice(2, &bulk("reno", Via::tcp(None)), &on_off(100, 2_000, false));
             let (own, all) = beside("hops", trace, path, &pieces);
             assert!(all >= 0.9 * path.0, "{path:?}, {trace}: {own:.2} of {all:.2}");
         }
@@ -294,7 +294,7 @@ fn a_cell_is_used_as_copa_uses_it_at_least() {
             let queue = |quantile| outcome.flows[0].queue.quantile_ms(quantile).unwrap();
             (mbps(&outcome, 40)[0], queue(0.5), queue(0.95))
         };
-        let (own, copa) = (figures(&listening("hops", "C2")), figures(&bulk("copa", Via::Udp)));
+        let (own, copa) = (figures(&listening("hops", "C2")), figures(&bulk("copa", Via::udp())));
         println!("{name}: {own:.2?}, Copa {copa:.2?}");
         assert!(own.0 >= copa.0 && own.2 <= 1.5 * copa.2, "{name}: {own:.2?}, Copa {copa:.2?}");
     }

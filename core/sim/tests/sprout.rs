@@ -14,7 +14,7 @@ use rand_pcg::Pcg64;
 
 /// A link of so many full packets a second.
 fn dumbbell(controller: &str, packets: f64, rtt: u64) -> Dumbbell {
-    Dumbbell::new(packets * 0.012, rtt, vec![bulk(controller, Via::Udp)])
+    Dumbbell::new(packets * 0.012, rtt, vec![bulk(controller, Via::udp())])
 }
 
 fn queue_ms(outcome: &Outcome, from_ms: usize, to_ms: usize, quantile: f64) -> f64 {

@@ -21,7 +21,7 @@ pub(crate) const COUNTED: &str = "C1";
 /// A flow with the header of this profile on its packets.
 pub(crate) fn listening(controller: &str, trace: &str) -> Flow {
     let trace: Trace = trace.parse().unwrap();
-    let flow = bulk(controller, Via::Tcp(None));
+    let flow = bulk(controller, Via::tcp(None));
     Flow { mss: flow.mss - trace.header_bytes(), telemetry: Some(Telemetry { trace, ..Telemetry::default() }), ..flow }
 }
 
@@ -33,7 +33,7 @@ fn faulty(controller: &str, faults: &Faults) -> Flow {
 }
 
 pub(crate) fn plain() -> Flow {
-    bulk("cubic", Via::Tcp(None))
+    bulk("cubic", Via::tcp(None))
 }
 
 pub(crate) fn lossy(direction: Direction, loss: f64) -> Direction {

@@ -64,7 +64,7 @@ fn carrying(trace: &str, flow: Flow) -> Flow {
 }
 
 fn cubic() -> Flow {
-    bulk("cubic", Via::Tcp(None))
+    bulk("cubic", Via::tcp(None))
 }
 
 fn with_faults(faults: Faults) -> Flow {
@@ -121,7 +121,7 @@ fn causes_are_the_truth_where_there_is_one_and_where_there_are_both() {
         assert!(!notes.lost.iter().any(|(_, cause)| *cause == Cause::Medium), "{trace}");
     }
     // Both, with the counters that tell them apart: a window of 40 packets over a path that holds 33 and a queue of 5.
-    let fixed = carrying("X1", bulk("fixed:window=40", Via::Tcp(None)));
+    let fixed = carrying("X1", bulk("fixed:window=40", Via::tcp(None)));
     let (outcome, _, _) = watched(radio("droptail:packets=5", 0.02), vec![fixed], 20);
     let both = outcome.flows[0].telemetry.unwrap();
     let (medium, overflow) = (both.medium, both.overflow);

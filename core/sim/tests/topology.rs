@@ -63,7 +63,7 @@ fn long_share(each: usize, hop_ms: u64, extra_ms: u64, seed: u64) -> f64 {
     let reno = |from: &str, to: &str, extra: u64| Flow {
         way: way(&topology, from, to),
         extra_delay: Nanos::from_millis(extra),
-        ..bulk("reno", Via::Tcp(None))
+        ..bulk("reno", Via::tcp(None))
     };
     let kinds =
         [reno("r1", "r4", 0), reno("r1", "r2", extra_ms), reno("r2", "r3", extra_ms), reno("r3", "r4", extra_ms)];
@@ -138,7 +138,7 @@ fn a_chain_delays_by_the_sum_of_its_hops_and_every_drop_names_its_hop() {
     let topology = chain();
     let way = way(&topology, "sta1", "sta2");
     let mut watch = Watch::default();
-    let flow = Flow { way, ..bulk("cubic", Via::Tcp(None)) };
+    let flow = Flow { way, ..bulk("cubic", Via::tcp(None)) };
     let outcome = run(topology, vec![flow], 1, 20, Some(&mut watch));
     let flow = &outcome.flows[0];
     // 2 + 10 + 2 ms, and 1500 bytes at 20, 100 and 10 Mbit/s.
@@ -165,9 +165,9 @@ fn snapshots_show_each_hop_at_its_moment() {
     let steady = Flow {
         way: way(&topology, "sta1", "sta2"),
         workload: Workload::Rate(Rate::from_mbps(4.0)),
-        ..bulk("fixed:window=1000", Via::Udp)
+        ..bulk("fixed:window=1000", Via::udp())
     };
-    let crowd = Flow { way: way(&topology, "ap1", "sta2"), ..bulk("fixed:window=40", Via::Udp) };
+    let crowd = Flow { way: way(&topology, "ap1", "sta2"), ..bulk("fixed:window=40", Via::udp()) };
     let mut watch = Watch::default();
     run(topology, vec![steady, crowd], 1, 5, Some(&mut watch));
     assert_eq!(watch.snapshots.len(), 50);
@@ -201,7 +201,7 @@ fn receivers_behind_one_router_share_what_is_before_it() {
     let topology = topology(&links, 1);
     let flows: Vec<Flow> = ["alice", "bob", "carol"]
         .iter()
-        .map(|name| Flow { way: way(&topology, "server", name), ..bulk("cubic", Via::Tcp(None)) })
+        .map(|name| Flow { way: way(&topology, "server", name), ..bulk("cubic", Via::tcp(None)) })
         .collect();
     let ways: Vec<Way> = flows.iter().map(|flow| flow.way).collect();
     let outcome = run(topology, flows, 1, 30, None);

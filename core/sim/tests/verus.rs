@@ -12,7 +12,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 fn dumbbell(controller: &str, mbps: f64, rtt: u64) -> Dumbbell {
-    Dumbbell::new(mbps, rtt, vec![bulk(controller, Via::Udp)])
+    Dumbbell::new(mbps, rtt, vec![bulk(controller, Via::udp())])
 }
 
 /// A quantile of queueing delay in ms over a span.
@@ -118,7 +118,7 @@ fn least_share(outcome: &Outcome, from_ms: usize, to_ms: usize) -> f64 {
 /// The link is silent from the moment on at which so many round trips of slow start have passed, until the timeout.
 #[test]
 fn a_time_out_in_slow_start_does_not_lock_it_at_a_few_packets() {
-    for via in [Via::Udp, Via::Tcp(None)] {
+    for via in [Via::udp(), Via::tcp(None)] {
         for (rtt, within) in [(20, 10), (41, 10), (100, 10), (200, 10), (300, 10), (450, 10), (600, 12)] {
             for round in [1, 2, 3] {
                 let mut dumbbell = Dumbbell::new(8.0, rtt, vec![bulk("verus", via.clone())]);
@@ -147,7 +147,7 @@ fn a_long_path_is_filled() {
 /// Below 5 ms of round trip a window leaves once an epoch, not once a round trip.
 #[test]
 fn a_short_path_is_filled() {
-    for via in [Via::Udp, Via::Tcp(None)] {
+    for via in [Via::udp(), Via::tcp(None)] {
         for r in [2, 6] {
             for micros in [50, 200, 1_000, 2_000, 4_000] {
                 let mut dumbbell = Dumbbell::new(100.0, 0, vec![bulk(&format!("verus:r={r}"), via.clone())]);
@@ -161,7 +161,7 @@ fn a_short_path_is_filled() {
 
 #[test]
 fn lost_acknowledgements_do_not_starve_it() {
-    for via in [Via::Udp, Via::Tcp(None)] {
+    for via in [Via::udp(), Via::tcp(None)] {
         for rtt in [20, 100, 600] {
             let mut dumbbell = Dumbbell::new(8.0, rtt, vec![bulk("verus", via.clone())]);
             dumbbell.back = Some(Box::new(RandomLoss { probability: 0.5, rng: Pcg64::seed_from_u64(5) }));
@@ -174,8 +174,8 @@ fn lost_acknowledgements_do_not_starve_it() {
 /// A drop-tail buffer below R times the smallest delay never shows Verus the delay that it aims at.
 #[test]
 fn a_short_buffer_is_not_flooded() {
-    let above = Via::Alcc("cubic".parse().unwrap(), Handover::default());
-    for via in [Via::Udp, Via::Tcp(None), above] {
+    let above = Via::alcc("cubic".parse().unwrap(), Handover::default());
+    for via in [Via::udp(), Via::tcp(None), above] {
         for flows in [1u64, 10] {
             for quarters in [1, 2, 4, 8, 16, 32] {
                 // 20 ms of 20 Mbit/s are 50 kB.

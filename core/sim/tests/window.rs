@@ -9,7 +9,7 @@ use paceline_experiment::{Flow, OnOff, Outcome, Timing, Via, Workload};
 use paceline_path::queue::Limit;
 
 fn tcp(controller: &str) -> Flow {
-    bulk(controller, Via::Tcp(None))
+    bulk(controller, Via::tcp(None))
 }
 
 /// One flow over 100 Mbit/s and a drop-tail queue of one BDP.

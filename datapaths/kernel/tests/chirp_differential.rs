@@ -247,7 +247,7 @@ fn simulated(start: &str, mbps: f64, delay_ms: u64, beside: bool) -> Watch {
     };
     let flow = |spec: &str, start| {
         let spec: Spec = spec.parse().unwrap();
-        Flow { ack_every: 1, handshake: true, start, ..Flow::bulk(spec, Via::Tcp(None)) }
+        Flow { ack_every: 1, handshake: true, start, ..Flow::bulk(spec, Via::tcp(None)) }
     };
     let mut flows = vec![flow(&format!("dctcp:start={start}"), Time::from_millis(if beside { 2_000 } else { 0 }))];
     if beside {

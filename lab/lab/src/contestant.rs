@@ -4,13 +4,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-mod icn;
-
-use paceline_cc::datapath::{ALCC, DATAPATHS, TCP};
+use paceline_cc::datapath::TCP;
 use paceline_cc::foreign::{clipped, printable};
 use paceline_cc::names::{either, nearest};
-use paceline_cc::{Bytes, Misfit, Spec, SpecError};
-use paceline_experiment::{Acks, DrivenBy, Handover, Mode, Via};
+use paceline_cc::{Misfit, Spec, SpecError};
+use paceline_experiment::via::{UnknownOption, Via, rows};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::input;
@@ -55,32 +53,15 @@ pub enum ContestantError {
         /// The datapath.
         via: String,
     },
-    /// What stands behind `alcc:` is not one of its options.
-    #[error(
-        "'{text}': alcc takes mode=queue, inline or framed, acks=stamps or info, buffer=BYTES and share=on, not '{option}'"
-    )]
-    Handover {
+    /// What stands behind the datapath is not one of its options.
+    #[error("'{text}': {via} takes {takes}, not '{option}'")]
+    Option {
         /// The contestant as given.
         text: String,
-        /// The option as given.
-        option: String,
-    },
-    /// What stands behind `tcp:` is not one of its options.
-    #[error("'{text}': tcp takes driven_by={list}, not '{option}'", list = either(&DrivenBy::ALL.map(DrivenBy::name)))]
-    DrivenBy {
-        /// The contestant as given.
-        text: String,
-        /// The option as given.
-        option: String,
-    },
-    /// What stands behind `icn:` is not one of its options.
-    #[error(
-        "'{text}': icn takes aggregation=paper, one or UNITS (1 to 64), triple=on or off, ceiling=bounded, window or unlimited, \
-         and disorder=UNITS (1 to 64), not '{option}'"
-    )]
-    Asking {
-        /// The contestant as given.
-        text: String,
+        /// The datapath.
+        via: &'static str,
+        /// The options that it takes.
+        takes: &'static str,
         /// The option as given.
         option: String,
     },
@@ -107,7 +88,7 @@ pub enum ContestantError {
 
 /// The datapaths by name.
 fn names() -> Vec<&'static str> {
-    DATAPATHS.iter().map(|datapath| datapath.name).collect()
+    rows().iter().map(|row| row.datapath.name).collect()
 }
 
 /// `'reno@udp', 'reno@tcp' or ...`.
@@ -122,15 +103,11 @@ fn default_lower(controller: &Spec) -> &'static str {
 impl Contestant {
     /// The datapath as text: `udp`, `tcp`, `alcc`, `alcc/bbr`.
     pub fn via_text(&self) -> String {
-        match &self.via {
-            Via::Udp | Via::Tcp(None) | Via::Quic => self.via.datapath().name.to_owned(),
-            Via::Icn(asking) => format!("icn{}", icn::text(*asking)),
-            Via::Tcp(Some(driven_by)) => format!("tcp:driven_by={}", driven_by.name()),
-            Via::Alcc(lower, handover) => match lower.to_string() {
-                lower if lower == default_lower(&self.controller) => format!("alcc{}", handover_text(*handover)),
-                lower if lower == OPEN => format!("alcc{}/open", handover_text(*handover)),
-                lower => format!("alcc{}/{lower}", handover_text(*handover)),
-            },
+        let via = self.via.text();
+        match self.via.lower().map(Spec::to_string).filter(|lower| lower != default_lower(&self.controller)) {
+            Some(lower) if lower == OPEN => format!("{via}/open"),
+            Some(lower) => format!("{via}/{lower}"),
+            None => via,
         }
     }
 }
@@ -153,111 +130,49 @@ impl FromStr for Contestant {
             return Err(ContestantError::NoVia(shown()));
         };
         let controller = input::controller(controller)?;
-        let (via, lower) = match via.split_once('/') {
-            Some((via, lower)) => (via, Some(lower)),
-            None => (via, None),
+        let (over, lower) = via.split_once('/').map_or((via, None), |(over, lower)| (over, Some(lower)));
+        let find = |name: &str| rows().into_iter().find(|row| row.datapath.name == name);
+        let with_options = over.split_once(':').and_then(|(name, options)| {
+            let row = find(name)?;
+            row.takes.map(|takes| (row, takes, options))
+        });
+        let mut via = match with_options {
+            Some((row, takes, options)) => {
+                let mut via = Via::over(row);
+                let unknown = |UnknownOption(option)| ContestantError::Option {
+                    text: shown(),
+                    via: row.datapath.name,
+                    takes,
+                    option,
+                };
+                via.read(options).map_err(unknown)?;
+                via
+            }
+            None => Via::over(find(over).ok_or_else(|| unknown_via(shown(), over))?),
         };
-        if lower.is_some() && via != ALCC.name && names().contains(&via) {
-            return Err(ContestantError::NoLower { text: shown(), via: via.to_owned() });
+        if via.row().above {
+            let lower: Spec = match lower {
+                None => default_lower(&controller).parse()?,
+                Some("open") => OPEN.parse()?,
+                Some(lower) => input::controller(lower)?,
+            };
+            TCP.carries(&lower).map_err(|misfit| ContestantError::Lower { text: shown(), misfit })?;
+            via.how.lower = Some(lower);
+        } else if lower.is_some() {
+            return Err(ContestantError::NoLower { text: shown(), via: over.to_owned() });
         }
-        let (via, options) = match via.split_once(':') {
-            Some((via @ ("alcc" | "tcp" | "icn"), options)) => (via, options),
-            _ => (via, ""),
-        };
-        let via = match via {
-            "udp" => Via::Udp,
-            "tcp" => Via::Tcp(driven_by(options).map_err(|option| option.of_tcp(shown()))?),
-            "alcc" => {
-                let lower: Spec = match lower {
-                    None => default_lower(&controller).parse()?,
-                    Some("open") => OPEN.parse()?,
-                    Some(lower) => input::controller(lower)?,
-                };
-                let handover = handover(options).map_err(|option| option.of_alcc(shown()))?;
-                TCP.carries(&lower).map_err(|misfit| ContestantError::Lower { text: shown(), misfit })?;
-                Via::Alcc(lower, handover)
-            }
-            "quic" => Via::Quic,
-            "icn" => Via::Icn(icn::asking(options).map_err(|option| option.of_icn(shown()))?),
-            other => {
-                let via = clipped(other);
-                let hint = if other.contains('@') {
-                    "put a comma between contestants".to_owned()
-                } else {
-                    nearest(other, names().into_iter())
-                };
-                return Err(ContestantError::UnknownVia { text: shown(), via, hint });
-            }
-        };
         via.datapath().carries(&controller).map_err(|misfit| ContestantError::Misfit { text: shown(), misfit })?;
         Ok(Self { controller, via })
     }
 }
 
-const MODES: [(&str, Mode); 3] = [("queue", Mode::Queue), ("inline", Mode::Inline), ("framed", Mode::Framed)];
-const ACKS: [(&str, Acks); 2] = [("stamps", Acks::Stamps), ("info", Acks::Info)];
-
-/// An option that its datapath does not take, as given.
-struct Unknown(String);
-
-impl Unknown {
-    fn new(option: &str) -> Self {
-        Self(clipped(option))
-    }
-
-    fn of_tcp(self, text: String) -> ContestantError {
-        ContestantError::DrivenBy { text, option: self.0 }
-    }
-
-    fn of_alcc(self, text: String) -> ContestantError {
-        ContestantError::Handover { text, option: self.0 }
-    }
-
-    fn of_icn(self, text: String) -> ContestantError {
-        ContestantError::Asking { text, option: self.0 }
-    }
-}
-
-/// Reads `driven_by=agent`, or nothing.
-fn driven_by(options: &str) -> Result<Option<DrivenBy>, Unknown> {
-    if options.is_empty() {
-        return Ok(None);
-    }
-    let named = |by: &DrivenBy| options.strip_prefix("driven_by=") == Some(by.name());
-    let found = DrivenBy::ALL.into_iter().find(named);
-    found.map(Some).ok_or_else(|| Unknown::new(options))
-}
-
-/// Reads `mode=inline,acks=info`.
-fn handover(options: &str) -> Result<Handover, Unknown> {
-    let mut handover = Handover::default();
-    for option in options.split(',').filter(|option| !option.is_empty()) {
-        let refused = || Unknown::new(option);
-        let (key, word) = option.split_once('=').ok_or_else(refused)?;
-        match key {
-            "mode" => handover.mode = MODES.iter().find(|(name, _)| *name == word).ok_or_else(refused)?.1,
-            "acks" => handover.acks = ACKS.iter().find(|(name, _)| *name == word).ok_or_else(refused)?.1,
-            "buffer" => {
-                let bytes: Bytes = word.parse().map_err(|_| refused())?;
-                let bytes = u32::try_from(bytes.0).ok().filter(|bytes| (4096..=1 << 30).contains(bytes));
-                handover.buffer = Some(bytes.ok_or_else(refused)?);
-            }
-            "share" if word == "on" => handover.share = true,
-            "share" if word == "off" => handover.share = false,
-            _ => return Err(refused()),
-        }
-    }
-    Ok(handover)
-}
-
-/// The inverse: nothing where everything is left to the datapath.
-fn handover_text(handover: Handover) -> String {
-    let mode = MODES.iter().find(|(_, mode)| *mode == handover.mode).map(|(name, _)| format!("mode={name}"));
-    let acks = ACKS.iter().find(|(_, acks)| *acks == handover.acks).map(|(name, _)| format!("acks={name}"));
-    let buffer = handover.buffer.map(|bytes| format!("buffer={}", Bytes(bytes.into())));
-    let share = handover.share.then(|| "share=on".to_owned());
-    let options: Vec<String> = mode.into_iter().chain(acks).chain(buffer).chain(share).collect();
-    if options.is_empty() { String::new() } else { format!(":{}", options.join(",")) }
+fn unknown_via(text: String, via: &str) -> ContestantError {
+    let hint = if via.contains('@') {
+        "put a comma between contestants".to_owned()
+    } else {
+        nearest(via, names().into_iter())
+    };
+    ContestantError::UnknownVia { text, via: clipped(via), hint }
 }
 
 impl<'de> Deserialize<'de> for Contestant {

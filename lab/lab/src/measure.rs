@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use paceline_cc::{Distribution, Nanos};
-use paceline_experiment::config::{self, Direction, Via, Workload};
+use paceline_experiment::config::{self, Direction, Workload};
 use paceline_experiment::{FlowOutcome, Graph, Hop, HopOutcome, Named, Outcome, SplitSum, TelemetryOutcome};
 
 use crate::contestant::Contestant;
@@ -92,7 +92,7 @@ fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> Flo
         ecn_marks: outcome.ce_packets,
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
-        limited_below: matches!(flow.via, Via::Alcc(..)).then(|| rounded(outcome.sender.limited_share())),
+        limited_below: flow.via.lower().map(|_| rounded(outcome.sender.limited_share())),
         telemetry: telemetry(std::slice::from_ref(outcome)),
         split: split(graph, [(flow, outcome)].into_iter()),
     }

@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn flows_are_counted_by_their_starts_whichever_asks_first() {
         let spec: paceline_cc::Spec = "copa".parse().unwrap();
-        let starting = |ms| Flow { start: Time::ZERO + Nanos::from_millis(ms), ..Flow::bulk(spec.clone(), Via::Udp) };
+        let starting = |ms| Flow { start: Time::ZERO + Nanos::from_millis(ms), ..Flow::bulk(spec.clone(), Via::udp()) };
         let flows = [starting(1000), starting(0), starting(1000)];
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
             let numbers = Numbers::new(&flows);

@@ -9,33 +9,33 @@ mod cross;
 mod datagrams;
 mod error;
 mod hosts;
-#[cfg_attr(not(feature = "quic"), path = "race/no_quic.rs")]
+mod kernel;
+#[cfg(feature = "quic")]
 mod quic;
 mod requests;
+mod rows;
 mod tap;
-#[cfg_attr(not(feature = "ebpf"), path = "race/no_telemetry.rs")]
+#[cfg(feature = "ebpf")]
 mod telemetry;
 
 use std::any::Any;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use paceline_alcc::Mode;
 use paceline_cc::{Ability, Distribution, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
-use paceline_experiment::{Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Recorder, Via, Way};
+use paceline_experiment::{Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Recorder, Way};
 use paceline_path::{Count, Path, Schedule};
 use paceline_transport::SenderStats;
-use socket2::SockRef;
 
 use crate::numbers::Numbers;
 use crate::observers::Observers;
-use crate::tcp::{self, Below, Engines, KernelError, Ledger, Receiving, Sending};
+use crate::tcp::{self, Below, Engines, LOADING, Loader, Telemetry, World};
 use crate::tunnel::Tunnel;
 use paceline_emulator::emulator::{DirectionReport, EmulatorReport, Tap};
 use paceline_emulator::frame::Frame;
@@ -43,12 +43,15 @@ use paceline_emulator::world::{Network, Nodes, Site, Wire, WorldError};
 use paceline_linux::clock::{Clock, Lateness};
 
 pub use error::{FlowError, RaceError, Refused};
+#[cfg(feature = "ebpf")]
 pub use telemetry::TelemetryError;
+#[cfg(feature = "ebpf")]
+pub(crate) use telemetry::prepare as prepare_telemetry;
 
-use datagrams::Datagrams;
 use hosts::{Hosts, MOST_LINKS};
-use tap::{Glimpse, RaceTap, SharedTruth, Shown};
-use telemetry::Telemetry;
+use rows::Place;
+pub(crate) use tap::SharedTruth;
+use tap::{Glimpse, RaceTap, Shown};
 
 /// Data of the flow with index `i` goes to port `FLOW_PORT + i`.
 const FLOW_PORT: u16 = 20_000;
@@ -116,22 +119,17 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
             }
             Ok(below.notes)
         };
+        let real = rows::of(flow)?;
         if flow.telemetry.is_some() {
-            if !matches!(flow.via, Via::Tcp(_)) {
+            if !real.carries_telemetry {
                 notes.push(format!("{}: telemetry: in the real world TCP alone carries it", contestant(flow)));
-            } else if !telemetry::BUILT {
+            } else if LOADING.is_none() {
                 return Err(Refused::NoTelemetry);
             }
         }
-        match &flow.via {
-            Via::Udp if flow.mss > largest(flow) => return Err(Refused::Datagram { mss: flow.mss }),
-            Via::Udp | Via::Icn(_) => {}
-            Via::Quic => notes.extend(quic::check(flow)?),
-            Via::Tcp(_) | Via::Alcc(..) => {
-                let below = below(flow)?;
-                notes.extend(below.map(&mut in_kernel).transpose()?.unwrap_or_default());
-            }
-        }
+        notes.extend((real.check)(flow)?);
+        let below = (real.below)(flow)?;
+        notes.extend(below.map(&mut in_kernel).transpose()?.unwrap_or_default());
     }
     if let Some(source) = cross.iter().find(|source| !(cross::HEADERS..=cross::LARGEST).contains(&source.packet)) {
         return Err(Refused::Cross { packet: source.packet });
@@ -168,7 +166,7 @@ fn largest(flow: &Flow) -> u32 {
 /// carries, for the longer header.
 fn fitted(flow: &Flow) -> Flow {
     let note = largest(flow) - 1448;
-    let telemetry = flow.telemetry.clone().filter(|_| matches!(flow.via, Via::Tcp(_)));
+    let telemetry = flow.telemetry.clone().filter(|_| rows::of(flow).is_ok_and(|real| real.carries_telemetry));
     let six = if telemetry.is_some() { SIX } else { 0 };
     Flow { mss: flow.mss.min(1448 - note).saturating_sub(six), telemetry, ..flow.clone() }
 }
@@ -200,19 +198,22 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let flows = &hosts.flows;
     let observers = Observers::new(observing, flows);
     // Nothing is loaded while the threads of a run are at work.
-    let kernels = flows.iter().map(below).collect::<Result<Vec<_>, _>>()?;
-    let loads = tcp::Loads::of(
-        flows.iter().zip(&kernels).enumerate().filter_map(|(index, (flow, kernel))| {
-            Some((index, port(FLOW_PORT, index), flow, kernel.as_ref()?.kernel.clone()))
-        }),
-        &observers,
-    )?;
+    let kernels = flows.iter().map(|flow| Ok((rows::of(flow)?.below)(flow)?)).collect::<Result<Vec<_>, RaceError>>()?;
+    let loaders: Vec<Loader<'_>> = flows
+        .iter()
+        .zip(&kernels)
+        .enumerate()
+        .filter_map(|(index, (flow, below))| {
+            let kernel = below.as_ref()?.kernel.clone();
+            Some(Loader { index, port: port(FLOW_PORT, index), flow, kernel })
+        })
+        .collect();
+    let loads = LOADING.map(|loading| (loading.load)(&loaders, &observers)).transpose()?;
     let nodes = Nodes::make(Wire::preferred(), &hosts.graph)?;
     let backs: Vec<Duration> = flows.iter().map(|flow| back(&hosts.graph, &paths, flow)).collect();
     let truths: Vec<SharedTruth> = flows.iter().map(|_| Arc::default()).collect();
-    let about =
-        telemetry::World { sites: nodes.sites(), graph: &hosts.graph, flows, seed, backs: &backs, truths: &truths };
-    let mut telemetry = Telemetry::prepare(&about, &loads)?;
+    let about = World { sites: nodes.sites(), graph: &hosts.graph, flows, seed, backs: &backs, truths: &truths };
+    let mut telemetry = loads.as_ref().map(|loads| loads.telemetry(&about)).transpose()?.flatten();
     let nodes = match &telemetry {
         Some(telemetry) => telemetry.at(nodes, &hosts.graph),
         None => nodes,
@@ -263,7 +264,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let (mut report, ended) = (report?, ended?);
     let inside = inside.map_err(RaceError::Tunnel)?;
     report.taps.extend(inside.flatten());
-    let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by(flows, kernels)));
+    let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by(kernels)));
     let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {
         let stats = way.link.take().unwrap_or_default();
         let lost = |dropped: u64, full: u64, aqm: u64| dropped.saturating_sub(full + aqm);
@@ -365,11 +366,9 @@ impl Crew<'_> {
         let numbers = Arc::new(Numbers::new(flows));
         let (tell, told) = mpsc::channel();
         for (index, flow) in flows.iter().enumerate() {
-            let work = match flow.via {
-                Via::Tcp(_) | Via::Alcc(..) => self.kernel_flow(index, flow, &glimpses[index])?,
-                Via::Quic => quic::work(self, index, flow)?,
-                Via::Udp | Via::Icn(_) => self.datagrams(index, flow, cross.len() as u32, &glimpses[index], &numbers),
-            };
+            let (glimpse, crossing) = (&glimpses[index], cross.len() as u32);
+            let place = Place { flow, index, crossing, glimpse, numbers: &numbers };
+            let work = (rows::of(flow)?.work)(self, &place)?;
             let tell = tell.clone();
             let body = move || tell.send((index, work())).unwrap_or_default();
             thread::Builder::new().name(format!("flow {index}")).spawn(body).map_err(RaceError::Thread)?;
@@ -434,85 +433,6 @@ impl Crew<'_> {
         (&self.sites[way.from as usize], &self.sites[way.to as usize])
     }
 
-    fn datagrams(&self, index: usize, flow: &Flow, crossing: u32, glimpse: &Glimpse, numbers: &Arc<Numbers>) -> Work {
-        let (source, target) = self.ends(flow.way);
-        let flow = Datagrams {
-            flow: flow.clone(),
-            index,
-            seed: self.seed,
-            crossing,
-            numbers: numbers.clone(),
-            source: (source.namespace.clone(), SocketAddr::new(IpAddr::V4(source.ipv4), 0)),
-            target: (target.namespace.clone(), SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index))),
-            clock: self.clock,
-            until: self.until,
-            sample_every: self.sample_every,
-            glimpse: glimpse.clone(),
-            observers: self.observers.clone(),
-            abort: self.abort.clone(),
-        };
-        Box::new(move || {
-            let done = flow.run()?;
-            let datagrams::DatagramsOutcome { stats, rtt, bytes_ready, completions, end, cpu, .. } = done;
-            Ok(Ended { index, stats, rtt, bytes_ready, completions, end, cpu })
-        })
-    }
-
-    fn kernel_flow(&self, index: usize, flow: &Flow, glimpse: &Glimpse) -> Result<Work, RaceError> {
-        let name = contestant(flow);
-        let below = self.kernels[index].clone().ok_or_else(|| FlowError::NoKernel { flow: name.clone() })?;
-        let Below { kernel, above, .. } = below;
-        let (source, target) = self.ends(flow.way);
-        let address = match (&flow.telemetry, target.ipv6) {
-            (None, _) => IpAddr::V4(target.ipv4),
-            (Some(_), Some(six)) => IpAddr::V6(six),
-            (Some(_), None) => return Err(RaceError::NoIpv6),
-        };
-        let to = SocketAddr::new(address, port(FLOW_PORT, index));
-        let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(RaceError::Socket)?;
-        if flow.controller.needs(Ability::ExactMarks) {
-            // It echoes each packet's mark as such a receiver does (RFC 8257 section 3.2).
-            let exact = SockRef::from(&listener).set_tcp_congestion(kernel.name.as_bytes());
-            exact.map_err(RaceError::Socket)?;
-        }
-        let ledger = Arc::new(Ledger::default());
-        let framed = above.as_ref().is_some_and(|options| options.mode == Mode::Framed);
-        let (flow, clock, until, abort) = (flow.clone(), self.clock, self.until, self.abort.clone());
-        let receiving = Receiving {
-            flow: flow.clone(),
-            listener,
-            framed,
-            clock,
-            until,
-            ledger: ledger.clone(),
-            abort: abort.clone(),
-        };
-        let start = flow.start;
-        let (seed, state, namespace) = (self.seed, glimpse.clone(), source.namespace.clone());
-        let (engines, observers) = (self.engines.clone(), self.observers.clone());
-        let sending =
-            Sending { flow, kernel, above, engines, observers, index, seed, to, clock, until, ledger, state, abort };
-        Ok(Box::new(move || {
-            crate::prefer();
-            let receiver = thread::Builder::new()
-                .name("tcp receiver".to_owned())
-                .spawn(move || receiving.run())
-                .map_err(|source| FlowError::Thread { flow: name.clone(), source })?;
-            namespace.join().map_err(|source| FlowError::Namespace { flow: name.clone(), source })?;
-            let sent = sending.run()?;
-            let received = receiver.join().map_err(|_| FlowError::Panicked { flow: name, thread: "receiver" })??;
-            Ok(Ended {
-                index,
-                stats: vec![sent.stats],
-                rtt: sent.rtt,
-                bytes_ready: received.bytes_ready,
-                completions: received.completions,
-                end: sent.cut.unwrap_or(received.completed.max(start)),
-                cpu: sent.cpu + received.cpu,
-            })
-        }))
-    }
-
     /// Starts the sources of cross traffic; the answer keeps their targets open.
     fn cross(&self, cross: &[Cross]) -> Result<Vec<UdpSocket>, RaceError> {
         let mut sinks = Vec::new();
@@ -535,21 +455,11 @@ impl Crew<'_> {
     }
 }
 
-/// The kernel's part of a flow; nothing for datapaths of our own.
-fn below(flow: &Flow) -> Result<Option<Below>, KernelError> {
-    match &flow.via {
-        Via::Tcp(driven_by) => tcp::kernel(flow, *driven_by).map(Some),
-        Via::Alcc(lower, handover) => tcp::above(flow, lower, *handover).map(Some),
-        Via::Udp | Via::Icn(_) | Via::Quic => Ok(None),
-    }
-}
-
 /// Who drives each flow that is one of the kernel's TCP.
-fn driven_by(flows: &[Flow], kernels: &[Option<Below>]) -> Vec<Option<DrivenBy>> {
-    let driven_by = |(flow, below): (&Flow, &Option<Below>)| {
-        below.as_ref().filter(|_| matches!(flow.via, Via::Tcp(_))).map(|below| below.kernel.driven_by)
-    };
-    flows.iter().zip(kernels).map(driven_by).collect()
+fn driven_by(kernels: &[Option<Below>]) -> Vec<Option<DrivenBy>> {
+    // Of a flow above TCP the controller is the one above.
+    let driven_by = |below: &Below| below.above.is_none().then_some(below.kernel.driven_by);
+    kernels.iter().map(|below| below.as_ref().and_then(driven_by)).collect()
 }
 
 fn port(base: u16, index: usize) -> u16 {

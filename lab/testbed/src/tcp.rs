@@ -7,8 +7,9 @@
 //! control that paces (BBR) is paced by the socket's own timers, any other is not.
 
 mod above;
-#[cfg_attr(not(feature = "ebpf"), path = "tcp/no_ebpf.rs")]
+#[cfg(feature = "ebpf")]
 mod ebpf;
+mod loading;
 mod receiving;
 mod sending;
 
@@ -22,7 +23,9 @@ use paceline_experiment::{DrivenBy, Flow, Workload};
 use paceline_linux::tcp::controllers;
 
 pub(crate) use above::{Engines, Served, above};
-pub(crate) use ebpf::Loads;
+#[cfg(feature = "ebpf")]
+pub(crate) use loading::Loads;
+pub(crate) use loading::{LOADING, Loader, Loading, Telemetry, World};
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
 
@@ -158,14 +161,24 @@ pub fn kernel(flow: &Flow, wanted: Option<DrivenBy>) -> Result<Below, KernelErro
     }
     let kernel = match wanted {
         Some(DrivenBy::Kernel) => native(flow),
-        Some(DrivenBy::Module) => ebpf::module(flow),
-        Some(DrivenBy::Agent) => ebpf::agent(flow),
-        None => native(flow).or_else(|missing| {
-            let ours = ebpf::module(flow).or_else(|_| ebpf::agent(flow));
-            ours.map_err(|error| if ebpf::BUILT { error } else { missing })
+        Some(DrivenBy::Module) => loaded(flow, |loading| loading.module),
+        Some(DrivenBy::Agent) => loaded(flow, |loading| loading.agent),
+        None => native(flow).or_else(|missing| match LOADING {
+            Some(loading) => (loading.module)(flow).or_else(|_| (loading.agent)(flow)),
+            None => Err(missing),
         }),
     };
     kernel.map(|kernel| noted(flow, kernel))
+}
+
+/// By something that is loaded.
+fn loaded(
+    flow: &Flow,
+    by: impl FnOnce(&Loading) -> fn(&Flow) -> Result<Kernel, KernelError>,
+) -> Result<Kernel, KernelError> {
+    let without = || KernelError::NoEbpf { flow: itself(flow), controller: flow.controller.clone() };
+    let loading = LOADING.as_ref().ok_or_else(without)?;
+    by(loading)(flow)
 }
 
 /// The flow as its contestant.
@@ -238,7 +251,7 @@ mod tests {
     use paceline_experiment::Via;
 
     pub(super) fn flow(controller: &str) -> Flow {
-        Flow::bulk(controller.parse().unwrap(), Via::Tcp(None))
+        Flow::bulk(controller.parse().unwrap(), Via::tcp(None))
     }
 
     #[test]

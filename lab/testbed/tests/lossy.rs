@@ -31,7 +31,7 @@ fn run(controller: &str, via: Via, rate: Rate, delay: Nanos, loss: f64, seconds:
 }
 
 fn alcc(lower: &str) -> Via {
-    Via::Alcc(lower.parse().unwrap(), Handover::default())
+    Via::alcc(lower.parse().unwrap(), Handover::default())
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_lossy_path_costs_a_controller_above_the_open_window_little() {
     // On a busy machine all of them get less, by turns: the best of three each.
     let mut best = [0.0_f64; 3];
     for _ in 0..3 {
-        for (best, via) in best.iter_mut().zip([Via::Udp, alcc("fixed:window=65536"), alcc("reno")]) {
+        for (best, via) in best.iter_mut().zip([Via::udp(), alcc("fixed:window=65536"), alcc("reno")]) {
             *best = best.max(megabytes(via));
         }
         if best[1] >= 0.85 * best[0] {

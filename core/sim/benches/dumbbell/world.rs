@@ -2,7 +2,7 @@
 //! drop-tail. Shared by the bench and the example.
 
 use paceline_cc::{Nanos, Rate, Spec};
-use paceline_experiment::config::{Config, Flow, Via};
+use paceline_experiment::{Config, Flow, Via};
 use paceline_experiment::{Outcome, Seed, Topology};
 use paceline_path::Direction;
 use paceline_path::queue::{Limit, QueueSpec};
@@ -22,7 +22,7 @@ pub(crate) fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
     };
     let up = Direction { delay: DELAY, ..Direction::default() };
     let controller: Spec = "cubic".parse().expect("cubic is registered");
-    let flow = Flow::bulk(controller, Via::Tcp(None));
+    let flow = Flow::bulk(controller, Via::tcp(None));
     let no_trace = |name: &str| Err(format!("no trace {name} here"));
     let outcome: Outcome = run(
         Config {

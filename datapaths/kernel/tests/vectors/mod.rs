@@ -218,12 +218,12 @@ fn cubic_follows_the_one_in_rust() {
     }
     let tolerance = Tolerance { packets: -3.5..=1.0, mean: 0.96..=1.0, together: 0.0, answers: 0.0 };
     for (mbps, queue) in [(50.0, "droptail:bytes=250kB"), (12.0, "droptail:bytes=20kB")] {
-        compare(&replay, "cubic", queue, &simulated("cubic", Via::Tcp(None), mbps, queue, 0.0), &tolerance);
+        compare(&replay, "cubic", queue, &simulated("cubic", Via::tcp(None), mbps, queue, 0.0), &tolerance);
     }
     // Where losses are random, Reno's region decides: above the window before the last loss RFC 9438 (section 4.3), and Rust with
     // it, grows by a whole packet a round trip, Linux by 0.53 as before.
     let tolerance = Tolerance { packets: -28.0..=1.0, mean: 0.88..=1.0, together: 0.0, answers: 0.0 };
-    let lossy = simulated("cubic", Via::Tcp(None), 50.0, "droptail:bytes=250kB", 0.0005);
+    let lossy = simulated("cubic", Via::tcp(None), 50.0, "droptail:bytes=250kB", 0.0005);
     compare(&replay, "cubic", "losses at random", &lossy, &tolerance);
 }
 
@@ -237,7 +237,7 @@ fn dctcp_follows_the_one_in_rust() {
     let tolerance = Tolerance { packets: -2.0..=1.0, mean: 0.99..=1.01, together: 0.0, answers: 0.0 };
     for loss in [0.0, 0.0005] {
         let queue = "step:threshold=2ms,limit=1000packets";
-        let marked = simulated("dctcp:arith=linux", Via::Tcp(None), 50.0, queue, loss);
+        let marked = simulated("dctcp:arith=linux", Via::tcp(None), 50.0, queue, loss);
         compare(&replay, "dctcp", &format!("a step, loss {loss}"), &marked, &tolerance);
     }
 }
@@ -255,7 +255,7 @@ fn copa_follows_the_one_in_rust() {
         (50.0, "droptail:bytes=10kB", 0.0, 50.0),
     ] {
         let tolerance = Tolerance { packets: -packets..=packets, mean: 0.99..=1.01, together: 0.95, answers: 0.0 };
-        for via in [Via::Udp, Via::Tcp(None)] {
+        for via in [Via::udp(), Via::tcp(None)] {
             let what = format!("{queue}, loss {loss}, {via:?}");
             compare(&replay, "copa", &what, &simulated("copa", via, mbps, queue, loss), &tolerance);
         }

@@ -106,7 +106,7 @@ fn fed(controller: &str, loss: f64) -> Vec<Answered> {
     let make =
         move |_: &_, env: &Env| Box::new(Fed { inner: spec.build(env), next: Time::ZERO }) as Box<dyn Controller>;
     register(Definition::new(name.clone(), make)).unwrap();
-    simulated(&name, Via::Tcp(None), 20.0, "droptail:packets=60", loss)
+    simulated(&name, Via::tcp(None), 20.0, "droptail:packets=60", loss)
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl Watched<'_> {
             seed,
             duration: course.length,
             topology: Topology::dumbbell(build("down")?, build("up")?),
-            flows: vec![Flow { ack_every: 1, ..Flow::bulk(self.controller.clone(), Via::Udp) }],
+            flows: vec![Flow { ack_every: 1, ..Flow::bulk(self.controller.clone(), Via::udp()) }],
             cross: Vec::new(),
             sample_every: None,
         };

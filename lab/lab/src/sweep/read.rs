@@ -5,7 +5,6 @@ use std::path::Path;
 
 use paceline_cc::foreign::printable;
 use paceline_cc::names::nearest;
-use paceline_experiment::config::Via;
 use paceline_experiment::endpoints;
 use serde::Deserialize;
 
@@ -149,7 +148,7 @@ impl Sweep {
         self.ground.traces.extend(plan.traces().clone());
         for flow in plan.scenario.contestants.iter().flat_map(|contestant| plan.flows(contestant)) {
             self.controllers.insert(flow.controller.entry().name.to_owned());
-            if let Via::Alcc(lower, _) = &flow.via {
+            if let Some(lower) = flow.via.lower() {
                 self.controllers.insert(lower.entry().name.to_owned());
             }
         }

@@ -201,7 +201,7 @@ impl Rival {
     /// When one does not exist.
     fn of(case: &Case) -> Result<Vec<Self>, ClaimError> {
         let rival = |name| {
-            let kernel = ClaimError::check(&case.heading, name)?.via == Via::Tcp(None);
+            let kernel = ClaimError::check(&case.heading, name)?.via == Via::tcp(None);
             Ok(Self { name, datapath: if kernel { Datapath::Kernel } else { Datapath::Ours } })
         };
         case.contestants.split(',').map(rival).collect()
@@ -223,7 +223,7 @@ fn both(
     };
     let set = as_on_linux((case.source)(options.clone()).text(), rival.datapath);
     let source = (case.source)(Options { set, ..options });
-    let simulated = race_watched(&source, &Settings { world: World::Sim, ..Settings::default() }, progress)?;
+    let simulated = race_watched(&source, &Settings::default(), progress)?;
     let (records, failures) = raced(&source, settings, progress)?;
     let mut claims = Vec::new();
     if !records.is_empty() {
@@ -283,12 +283,13 @@ fn raced(
     progress: &dyn Progress,
 ) -> Result<(Vec<Record>, Vec<Failure<RunError>>), RaceError> {
     let plans = source.plans()?;
-    let settings_of_runs = Settings { world: World::Real, ..Settings::default() };
+    let world = World::Real;
+    let settings_of_runs = Settings { world, ..Settings::default() };
     let mut runs = Vec::new();
     for plan in &plans {
         runs.push(RealRun(Job { contestant: &plan.scenario.contestants[0], plan, settings: &settings_of_runs }));
     }
-    let runner = Runner::new(World::Real.threads(settings.threads), progress);
+    let runner = Runner::new(world.threads(settings.threads), progress);
     let (mut records, mut failures) = (Vec::new(), Vec::new());
     for ended in runner.remembering(settings.journal.as_ref()).each(&runs)? {
         match ended {

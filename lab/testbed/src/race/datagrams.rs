@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender as Results};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +15,9 @@ use paceline_experiment::{Application, Arrivals, Flow, Sample, Seed, Turn, Workl
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::rows::{Place, Real, nothing_below, nothing_else};
 use super::tap::Glimpse;
-use super::{FlowError, contestant, requests};
+use super::{Crew, FLOW_PORT, FlowError, RaceError, Refused, Work, contestant, port, requests};
 use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::goal;
@@ -28,6 +29,39 @@ use paceline_udp::{
 
 /// Endpoints look this often whether the run has failed elsewhere.
 pub(super) const SLICE: Nanos = Nanos::from_millis(500);
+
+/// `udp` in the table.
+pub(super) const UDP: Real = Real { carries_telemetry: false, check, below: nothing_below, work };
+/// `icn` in the table.
+pub(super) const ICN: Real = Real { check: nothing_else, ..UDP };
+
+fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
+    if flow.mss > super::largest(flow) { Err(Refused::Datagram { mss: flow.mss }) } else { Ok(Vec::new()) }
+}
+
+fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, RaceError> {
+    let Place { flow, index, crossing, glimpse, numbers } = *place;
+    let (source, target) = crew.ends(flow.way);
+    let flow = Datagrams {
+        flow: flow.clone(),
+        index,
+        seed: crew.seed,
+        crossing,
+        numbers: numbers.clone(),
+        source: (source.namespace.clone(), SocketAddr::new(IpAddr::V4(source.ipv4), 0)),
+        target: (target.namespace.clone(), SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index))),
+        clock: crew.clock,
+        until: crew.until,
+        sample_every: crew.sample_every,
+        glimpse: glimpse.clone(),
+        observers: crew.observers.clone(),
+        abort: crew.abort.clone(),
+    };
+    Ok(Box::new(move || {
+        let DatagramsOutcome { stats, rtt, bytes_ready, completions, end, cpu, .. } = flow.run()?;
+        Ok(super::Ended { index, stats, rtt, bytes_ready, completions, end, cpu })
+    }))
+}
 
 /// A configured flow over UDP. [`Datagrams::run`] in a thread of its own.
 pub(super) struct Datagrams {
@@ -201,7 +235,7 @@ impl Datagrams {
         let seed = self.seed.derive(&format!("controller {}", self.crossing + number));
         let env = Env { mss: self.flow.mss, seed, paced: self.flow.paced };
         let mut ends =
-            endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(number, layer, spec, &env));
+            endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(number, layer, spec, &env))?;
         match (&self.flow.workload, span.goal) {
             (_, Some(bytes)) => ends.write(bytes),
             (Workload::Bulk, None) => ends.write(u64::MAX),

@@ -4,10 +4,13 @@ use std::io;
 
 use paceline_cc::{Misfit, Spec};
 use paceline_emulator::world::WorldError;
+use paceline_experiment::endpoints::NotSimulated;
 use paceline_linux::namespace::NamespaceError;
 use paceline_udp::Trouble;
 
-use super::{GRACE, MOST, MOST_LINKS, TelemetryError, cross};
+#[cfg(feature = "ebpf")]
+use super::TelemetryError;
+use super::{GRACE, MOST, MOST_LINKS, cross};
 use crate::tcp::KernelError;
 
 /// What the real world cannot do of a scenario.
@@ -62,14 +65,25 @@ pub enum Refused {
         /// As the scenario has it, bytes.
         packet: u32,
     },
-    /// This build has no QUIC.
-    #[error(
-        "--real: {controller}@quic: this paceline was built without QUIC; build it with 'cargo build --release -p paceline-cli \
-         --features quic', or write {controller}@udp"
-    )]
-    NoQuic {
+    /// This build lacks the feature that runs the datapath.
+    #[error("--real: {controller}@{via}: {why}, or write {controller}@udp")]
+    NotBuilt {
         /// The flow's.
         controller: Spec,
+        /// The datapath.
+        via: &'static str,
+        /// What is missing, and how to build it.
+        why: &'static str,
+    },
+    /// Nothing runs the datapath in real time.
+    #[error(
+        "--real: {controller}@{via}: the real world has no datapath '{via}'; leave out --real, or write {controller}@udp"
+    )]
+    NoDatapath {
+        /// The flow's.
+        controller: Spec,
+        /// The datapath.
+        via: &'static str,
     },
     /// quinn cannot run the controller.
     #[error("--real: {controller}@quic: {misfit}")]
@@ -119,6 +133,7 @@ pub enum RaceError {
     #[error(transparent)]
     Flow(#[from] FlowError),
     /// Telemetry failed.
+    #[cfg(feature = "ebpf")]
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
     /// Telemetry needs IPv6.
@@ -217,6 +232,9 @@ pub enum FlowError {
         /// Which: `sender`, `receiver` or `router`.
         thread: &'static str,
     },
+    /// Its ends cannot be made.
+    #[error(transparent)]
+    NoEnds(#[from] NotSimulated),
     /// It has no part in the kernel.
     #[error("{flow}: no flow of the kernel; please report it")]
     NoKernel {

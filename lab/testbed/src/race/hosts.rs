@@ -54,7 +54,7 @@ mod tests {
         let flow = |way: Way, delay: u64| Flow {
             way,
             extra_delay: Nanos::from_millis(delay),
-            ..Flow::bulk("reno".parse().unwrap(), Via::Tcp(None))
+            ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None))
         };
         let flows = [flow(Way::DOWN, 0), flow(Way::DOWN, 5), flow(Way::UP, 5), flow(Way::DOWN, 5), flow(Way::DOWN, 7)];
         let hosts = Hosts::new(&Graph::dumbbell(), &flows);

@@ -13,6 +13,7 @@ use paceline_experiment::{Flow, Layer, Workload};
 use paceline_quic::{Factory, Identity, Sending, Sent};
 use paceline_transport::SenderStats;
 
+use super::rows::{Place, Real, nothing_below};
 use super::{Crew, Ended, FLOW_PORT, FlowError, RaceError, Refused, Work, port};
 use crate::tcp::goal;
 use paceline_linux::clock::{Clock, Sleeper};
@@ -24,7 +25,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// What of it quinn cannot do, and how to fix it.
-pub(super) fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
+fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
     let spec = &flow.controller;
     factory(flow, 0)?;
     if !matches!(flow.workload, Workload::Bulk | Workload::Bytes(_)) {
@@ -50,8 +51,11 @@ fn factory(flow: &Flow, seed: u64) -> Result<Factory, Refused> {
     Factory::new(flow.controller.clone(), seed).map_err(refused)
 }
 
-/// The flow, ready to run.
-pub(super) fn work(crew: &Crew<'_>, index: usize, flow: &Flow) -> Result<Work, RaceError> {
+/// `quic` in the table.
+pub(super) const REAL: Real = Real { carries_telemetry: false, check, below: nothing_below, work };
+
+fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, RaceError> {
+    let Place { flow, index, .. } = *place;
     let (source, target) = crew.ends(flow.way);
     let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
     let open = |site: &paceline_emulator::world::Site, at: SocketAddr| {

@@ -21,7 +21,7 @@ use paceline_telemetry::Header;
 pub(super) type Glimpse = Arc<Mutex<Option<Sample>>>;
 
 /// What became of a flow's packets, and what its sink made of it.
-pub(super) type SharedTruth = Arc<Mutex<Truth>>;
+pub(crate) type SharedTruth = Arc<Mutex<Truth>>;
 
 /// Watches a race.
 pub(super) struct RaceTap {
@@ -281,7 +281,7 @@ mod tests {
     const SHOWN: Shown = Shown { hop: 0, schedule: None };
 
     fn flow(direction: Direction, stop: Option<Time>) -> Flow {
-        Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp(None)) }
+        Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None)) }
     }
 
     /// A TCP packet over IPv4 of `length` bytes.
@@ -345,7 +345,7 @@ mod tests {
             graph.link(name, between).unwrap();
         }
         let way = Way { from: graph.node("a").unwrap(), to: graph.node("d").unwrap() };
-        let flows = [Flow { way, ..Flow::bulk("reno".parse().unwrap(), Via::Tcp(None)) }];
+        let flows = [Flow { way, ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None)) }];
         let (glimpses, end) = (vec![Arc::default()], Time::from_millis(100));
         let mut tap = RaceTap::new(&graph, &flows, &glimpses, SHOWN, None, end);
         // What routers change is not what a packet is known by.

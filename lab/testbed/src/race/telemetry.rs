@@ -14,8 +14,8 @@ use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use paceline_emulator::world::{Nodes, Site, interface};
-use paceline_experiment::{Faults, Flow, Graph, Impostor, Seed, TelemetryOutcome, Via};
+use paceline_emulator::world::{Nodes, interface};
+use paceline_experiment::{Faults, Flow, Graph, Impostor, Seed, TelemetryOutcome};
 use paceline_int::bus::{
     Address, AddressError, Body, Bus, BusError, Filter, Hub, Key, Keys, Kind, Message, Options, Role, Sealed,
     Subscription,
@@ -30,8 +30,9 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::FLOW_PORT;
+use super::RaceError;
 use super::tap::SharedTruth;
-use crate::tcp::Loads;
+use crate::tcp::World;
 
 /// Why telemetry of a race could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -73,8 +74,6 @@ fn part(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Telemetry
     TelemetryError::Part(error.into())
 }
 
-/// Whether this build has it.
-pub(super) const BUILT: bool = true;
 /// How long a thread waits before it looks whether the run is over, or a report of a hop is there (our choice: less than the
 /// interval of reports).
 const LOOK: Duration = Duration::from_millis(2);
@@ -86,20 +85,8 @@ const STRANGER: &str = "stranger";
 /// Reports that an impostor keeps, to send them again.
 const KEPT: usize = 1024;
 
-/// What telemetry of a world is about.
-pub(super) struct World<'a> {
-    pub(super) sites: &'a [Site],
-    pub(super) graph: &'a Graph,
-    pub(super) flows: &'a [Flow],
-    pub(super) seed: Seed,
-    /// By flow, how long a report takes to its sender where the scenario does not say so.
-    pub(super) backs: &'a [Duration],
-    /// By flow.
-    pub(super) truths: &'a [SharedTruth],
-}
-
 /// Telemetry of a world. Dropping it ends it.
-pub(super) struct Telemetry {
+struct Telemetry {
     _sources: Vec<Source>,
     reporting: Vec<Reporting>,
     agents: Vec<Agent>,
@@ -115,13 +102,25 @@ struct Running {
     threads: Vec<JoinHandle<Result<Vec<TelemetryOutcome>, TelemetryError>>>,
 }
 
+/// Loads what flows with telemetry need; nothing when there are none. `informant` informs controllers that the agent runs.
+///
+/// # Errors
+/// What of it cannot be had.
+pub(crate) fn prepare(
+    world: &World<'_>,
+    informant: Option<&Informant>,
+) -> Result<Option<Box<dyn crate::tcp::Telemetry>>, RaceError> {
+    let telemetry = Telemetry::prepare(world, informant)?;
+    Ok(telemetry.map(|telemetry| Box::new(telemetry) as Box<dyn crate::tcp::Telemetry>))
+}
+
 impl Telemetry {
     /// Loads what flows with telemetry need; nothing when there are none.
     ///
     /// # Errors
     /// What of it cannot be had.
-    pub(super) fn prepare(world: &World<'_>, loads: &Loads) -> Result<Option<Self>, TelemetryError> {
-        let carried = |flow: &&Flow| flow.telemetry.is_some() && matches!(flow.via, Via::Tcp(_));
+    fn prepare(world: &World<'_>, informant: Option<&Informant>) -> Result<Option<Self>, TelemetryError> {
+        let carried = |flow: &&Flow| flow.telemetry.is_some();
         let Some(first) = world.flows.iter().find(carried) else { return Ok(None) };
         let join = Joining::new(first.telemetry.as_ref().and_then(|telemetry| telemetry.bus.as_deref()))?;
         let hops = mpsc::channel();
@@ -171,7 +170,7 @@ impl Telemetry {
         nodes.dedup();
         for node in nodes {
             let (site, end) = (&world.sites[node as usize], join.end(Role::Agent)?);
-            let observe = loads.informant().map(observer);
+            let observe = informant.cloned().map(observer);
             let agent = site.namespace.enter(|| Agent::new(end, observe)).map_err(part)?;
             telemetry.agents.push(agent.map_err(part)?.hearing_all());
         }
@@ -198,17 +197,14 @@ impl Telemetry {
         }
         Ok(Some(telemetry))
     }
+}
 
-    /// The nodes, with hops that take part.
-    pub(super) fn at(&self, nodes: Nodes, graph: &Graph) -> Nodes {
+impl crate::tcp::Telemetry for Telemetry {
+    fn at(&self, nodes: Nodes, graph: &Graph) -> Nodes {
         nodes.with_telemetry(graph, &self.hops.0)
     }
 
-    /// Begins, by the clock of the run.
-    ///
-    /// # Errors
-    /// When a thread cannot be had.
-    pub(super) fn start(&mut self, clock: Clock, flows: usize) -> Result<(), TelemetryError> {
+    fn start(&mut self, clock: Clock, flows: usize) -> Result<(), RaceError> {
         if let (Some(bus), Some(hops)) = (self.relay.take(), self.hops.1.take()) {
             self.running.spawn(move |ended| {
                 relay(&bus, &hops, ended);
@@ -230,12 +226,8 @@ impl Telemetry {
         Ok(())
     }
 
-    /// Ends it. What became of reports, by flow.
-    ///
-    /// # Errors
-    /// What failed on the way.
-    pub(super) fn stop(mut self) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
-        self.running.end()
+    fn stop(mut self: Box<Self>) -> Result<Vec<TelemetryOutcome>, RaceError> {
+        Ok(self.running.end()?)
     }
 }
 

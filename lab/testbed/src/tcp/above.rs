@@ -11,7 +11,7 @@ use paceline_cc::{Ability, Nanos, Spec};
 use paceline_experiment::{DrivenBy, Flow, Handover, Way};
 use paceline_linux::tcp::controllers;
 
-use super::{Below, Kernel, KernelError, ebpf, given};
+use super::{Below, Kernel, KernelError, LOADING, given};
 
 /// Bytes of a socket's queue: enough for the rates of races, and little to wait through for an application that stops.
 /// 256 kB: 1 Gbit/s needs a write each 2 ms (our choice).
@@ -29,7 +29,7 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<Bel
     let open = name == "fixed";
     let name = if open { OPEN_WINDOW } else { name };
     let there_already = there.iter().any(|known| known == name);
-    let loads = if open && !there_already { ebpf::open_window(flow) } else { None };
+    let loads = LOADING.map(|loading| loading.open_window).filter(|_| open && !there_already);
     if open && !there_already && loads.is_none() {
         return Err(KernelError::OpenWindow { controller: spec.clone() });
     }
@@ -126,7 +126,7 @@ mod tests {
         refused("verus", "copa@alcc/verus: this kernel's TCP has no verus");
         refused(
             "fixed:window=3",
-            if ebpf::BUILT || controllers().iter().any(|name| name == OPEN_WINDOW) {
+            if LOADING.is_some() || controllers().iter().any(|name| name == OPEN_WINDOW) {
                 "window=3"
             } else {
                 "kernel load"

@@ -8,18 +8,26 @@ use paceline_cc::{Ecn, Env, Spec};
 use paceline_experiment::{DrivenBy, Flow, Layer};
 use paceline_kernel::agent::Options as AgentOptions;
 use paceline_kernel::{
-    AGENT, Agent, AgentError, Informant, LoadError, Loaded, MODULES, Module, NewFlow, OPEN_WINDOW, module as named,
+    AGENT, Agent, AgentError, LoadError, Loaded, MODULES, Module, NewFlow, OPEN_WINDOW, module as named,
 };
 use paceline_linux::clock::monotonic;
 
-use super::{Kernel, KernelError};
+use super::loading::Loading;
+use super::{Kernel, KernelError, Loader, Telemetry, World};
 use crate::observers::Observers;
+use crate::race::{self, RaceError};
 
-/// Whether this build loads anything.
-pub(super) const BUILT: bool = true;
+/// What this build loads.
+pub(super) const LOADING: Loading = Loading {
+    module,
+    agent,
+    // A run loads it for itself.
+    open_window: Kernel { name: OPEN_WINDOW.name, ecn: false, driven_by: DrivenBy::Module },
+    load,
+};
 
 /// By a module that is this controller.
-pub(super) fn module(flow: &Flow) -> Result<Kernel, KernelError> {
+fn module(flow: &Flow) -> Result<Kernel, KernelError> {
     let controller = flow.controller.to_string();
     let found = MODULES.iter().find(|module| module.controller == Some(controller.as_str()));
     let module = found.ok_or_else(|| KernelError::NoModule {
@@ -31,7 +39,7 @@ pub(super) fn module(flow: &Flow) -> Result<Kernel, KernelError> {
 }
 
 /// By the agent.
-pub(super) fn agent(flow: &Flow) -> Result<Kernel, KernelError> {
+fn agent(flow: &Flow) -> Result<Kernel, KernelError> {
     TCP_AGENT.carries(&flow.controller).map_err(KernelError::Misfit)?;
     if flow.controller.build(&Env::default()).nature().ecn != Ecn::Off {
         return Err(KernelError::NoEcn { flow: super::itself(flow), instead: format!("{}@udp", flow.controller) });
@@ -39,60 +47,47 @@ pub(super) fn agent(flow: &Flow) -> Result<Kernel, KernelError> {
     Ok(Kernel { name: AGENT.name, ecn: false, driven_by: DrivenBy::Agent })
 }
 
-/// The open window, which a run loads for itself.
-pub(super) fn open_window(_: &Flow) -> Option<Kernel> {
-    Some(Kernel { name: OPEN_WINDOW.name, ecn: false, driven_by: DrivenBy::Module })
-}
-
 /// What the flows of a world need in the kernel; it is there as long as this is.
-pub(crate) struct Loads {
+struct Loads {
     _modules: Vec<Loaded>,
     agent: Option<Agent>,
 }
 
-impl Loads {
-    /// For these flows, each with its index and the port that it goes to; `observers` see the controllers of the agent.
-    ///
-    /// # Errors
-    /// What cannot be loaded, and what to do.
-    pub(crate) fn of<'a>(
-        flows: impl Iterator<Item = (usize, u16, &'a Flow, Kernel)>,
-        observers: &Observers,
-    ) -> Result<Self, KernelError> {
-        let mut modules: Vec<Loaded> = Vec::new();
-        let mut driven: HashMap<u16, (usize, Spec)> = HashMap::new();
-        let mut first = String::new();
-        for (index, port, flow, kernel) in flows {
-            let failed =
-                |problem: &dyn ToString| KernelError::Load { flow: super::itself(flow), problem: problem.to_string() };
-            match kernel.driven_by {
-                DrivenBy::Kernel => {}
-                DrivenBy::Agent => {
-                    first = super::itself(flow);
-                    driven.insert(port, (index, flow.controller.clone()));
-                }
-                DrivenBy::Module if modules.iter().any(|loaded| loaded.module().name == kernel.name) => {}
-                DrivenBy::Module => {
-                    let module: &'static Module = named(kernel.name).ok_or_else(|| failed(&kernel.name))?;
-                    modules.push(module.load_or_share().map_err(|error: LoadError| failed(&error))?);
-                }
+fn load(flows: &[Loader<'_>], observers: &Observers) -> Result<Box<dyn super::Loads>, KernelError> {
+    let mut modules: Vec<Loaded> = Vec::new();
+    let mut driven: HashMap<u16, (usize, Spec)> = HashMap::new();
+    let mut first = String::new();
+    for Loader { index, port, flow, kernel } in flows {
+        let failed =
+            |problem: &dyn ToString| KernelError::Load { flow: super::itself(flow), problem: problem.to_string() };
+        match kernel.driven_by {
+            DrivenBy::Kernel => {}
+            DrivenBy::Agent => {
+                first = super::itself(flow);
+                driven.insert(*port, (*index, flow.controller.clone()));
+            }
+            DrivenBy::Module if modules.iter().any(|loaded| loaded.module().name == kernel.name) => {}
+            DrivenBy::Module => {
+                let module: &'static Module = named(kernel.name).ok_or_else(|| failed(&kernel.name))?;
+                modules.push(module.load_or_share().map_err(|error: LoadError| failed(&error))?);
             }
         }
-        let (wanted, observers) = (!driven.is_empty(), observers.clone());
-        let driven = Arc::new(driven);
-        let of = Arc::clone(&driven);
-        let choose = move |flow: &NewFlow| driven.get(&flow.remote.port()).map(|(_, spec)| spec.clone());
-        let observe = move |flow: &NewFlow, env: &Env| {
-            let (index, spec) = of.get(&flow.remote.port())?;
-            observers.of(*index, Layer::Packets, spec, env, monotonic())
-        };
-        let agent = wanted.then(|| Agent::start_observed(AgentOptions::default(), choose, observe)).transpose();
-        let agent = agent.map_err(|error: AgentError| KernelError::Load { flow: first, problem: error.to_string() })?;
-        Ok(Self { _modules: modules, agent })
     }
+    let (wanted, observers) = (!driven.is_empty(), observers.clone());
+    let driven = Arc::new(driven);
+    let of = Arc::clone(&driven);
+    let choose = move |flow: &NewFlow| driven.get(&flow.remote.port()).map(|(_, spec)| spec.clone());
+    let observe = move |flow: &NewFlow, env: &Env| {
+        let (index, spec) = of.get(&flow.remote.port())?;
+        observers.of(*index, Layer::Packets, spec, env, monotonic())
+    };
+    let agent = wanted.then(|| Agent::start_observed(AgentOptions::default(), choose, observe)).transpose();
+    let agent = agent.map_err(|error: AgentError| KernelError::Load { flow: first, problem: error.to_string() })?;
+    Ok(Box::new(Loads { _modules: modules, agent }))
+}
 
-    /// Who informs controllers that the agent runs.
-    pub(crate) fn informant(&self) -> Option<Informant> {
-        self.agent.as_ref().map(Agent::informant)
+impl super::Loads for Loads {
+    fn telemetry(&self, world: &World<'_>) -> Result<Option<Box<dyn Telemetry>>, RaceError> {
+        race::prepare_telemetry(world, self.agent.as_ref().map(Agent::informant).as_ref())
     }
 }

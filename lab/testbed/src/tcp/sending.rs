@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use paceline_alcc::{Mode, Options, Socket as Above};
 use paceline_cc::{Distribution, Env, Nanos, Time};
-use paceline_experiment::{Application, Arrivals, Flow, Handover, Layer, Sample, Seed, Turn, Via, Workload};
+use paceline_experiment::{Application, Arrivals, Flow, Layer, Sample, Seed, Turn, Workload};
 use paceline_linux::clock::Clock;
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
@@ -181,7 +181,7 @@ impl Sending {
         if state.served.is_none() {
             socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
         }
-        if let Via::Alcc(_, Handover { buffer: Some(bytes), .. }) = self.flow.via {
+        if let Some(bytes) = self.flow.via.how.handover.buffer {
             socket.set_send_buffer_size(bytes as usize)?;
         }
         socket.set_nonblocking(true)?;
