@@ -3,7 +3,7 @@
 
 /// A histogram with a bounded relative error.
 #[derive(Clone, Debug)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     /// Numbers below `2^bits` have a cell each; above, so many as half of that divide each power of two.
     bits: u32,
     /// Up to the largest number that was recorded, in whole powers of two.
@@ -13,13 +13,13 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     /// Empty; numbers up to `2 * 10^digits` are kept as they are, so that the relative error is below `10^-digits`.
-    pub(crate) fn new(digits: u8) -> Self {
+    pub fn new(digits: u8) -> Self {
         let exact = 2 * 10_u64.pow(u32::from(digits));
         Self { bits: exact.next_power_of_two().ilog2(), cells: Vec::new(), count: 0 }
     }
 
     /// Adds a number.
-    pub(crate) fn record(&mut self, value: u64) {
+    pub fn record(&mut self, value: u64) {
         let index = self.index(value);
         match self.cells.get_mut(index) {
             Some(cell) => *cell += 1,
@@ -53,7 +53,7 @@ impl Histogram {
     }
 
     /// Adds all numbers of another one; where its cells are others, the smallest number of each.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         for (index, count) in other.cells.iter().enumerate().filter(|(_, count)| **count > 0) {
             let index = self.index(other.range(index).0);
             match self.cells.get_mut(index) {
@@ -65,13 +65,13 @@ impl Histogram {
     }
 
     /// How many numbers.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count
     }
 
     /// The largest number of the cell that the share `q` (0 to 1) of all numbers reaches, or the smallest of the first one for 0;
     /// 0 when empty.
-    pub(crate) fn quantile(&self, q: f64) -> u64 {
+    pub fn quantile(&self, q: f64) -> u64 {
         let rank = ((q.min(1.0) * self.count as f64).ceil() as u64).max(1);
         let mut below = 0;
         let reached = self.cells.iter().position(|count| {

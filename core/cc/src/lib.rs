@@ -23,7 +23,7 @@ pub mod event_log;
 pub mod filter;
 pub mod fixed;
 pub mod foreign;
-mod histogram;
+pub mod histogram;
 pub mod hops;
 pub mod hystart;
 pub mod mdi;

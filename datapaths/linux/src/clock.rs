@@ -6,11 +6,11 @@
 use std::io;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use nix::errno::Errno;
 use nix::poll::{PollFd, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
+use paceline_cc::histogram::Histogram;
 use paceline_cc::{Nanos, Time};
 
 use crate::thread::set_timer_slack;
@@ -220,10 +220,13 @@ impl Sleeper {
     }
 }
 
+/// Nanoseconds; what is later counts as this (our choice: the histogram stays small).
+const LATEST: u64 = 1_000_000_000;
+
 /// How late moments came: the release error of a run.
 #[derive(Clone, Debug)]
 pub struct Lateness {
-    nanos: Histogram<u64>,
+    nanos: Histogram,
     bound: Nanos,
     late: u64,
 }
@@ -234,32 +237,30 @@ impl Lateness {
 
     /// No moment yet. One that comes later than `bound` counts as late.
     pub fn new(bound: Nanos) -> Self {
-        let nanos = Histogram::new_with_bounds(1, 1_000_000_000, 3).unwrap_or_else(|_| unreachable!("valid bounds"));
-        Self { nanos, bound, late: 0 }
+        Self { nanos: Histogram::new(3), bound, late: 0 }
     }
 
     /// A moment due at `due` came at `now`.
     pub fn record(&mut self, due: Time, now: Time) {
         let late = now - due;
-        self.nanos.saturating_record(late.as_nanos());
+        self.nanos.record(late.as_nanos().min(LATEST));
         self.late += u64::from(late > self.bound);
     }
 
     /// Adds what another one recorded.
     pub fn merge(&mut self, other: &Self) {
-        // Both have the same range.
-        let _ = self.nanos.add(&other.nanos);
+        self.nanos.add(&other.nanos);
         self.late += other.late;
     }
 
     /// Moments recorded.
     pub fn count(&self) -> u64 {
-        self.nanos.len()
+        self.nanos.count()
     }
 
     /// The release error that a share `quantile` (0 to 1) of the moments does not exceed; zero without moments.
     pub fn quantile(&self, quantile: f64) -> Nanos {
-        Nanos::from_nanos(self.nanos.value_at_quantile(quantile))
+        Nanos::from_nanos(self.nanos.quantile(quantile))
     }
 
     /// Median.
@@ -274,7 +275,7 @@ impl Lateness {
 
     /// The latest (up to one second; a later one counts as that).
     pub fn max(&self) -> Nanos {
-        Nanos::from_nanos(self.nanos.max())
+        self.quantile(1.0)
     }
 
     /// Moments that came later than the bound.

@@ -1,7 +1,10 @@
 //! What an agent counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use paceline_cc::histogram::Histogram;
 
 /// What became of an agent's flows so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,11 +33,6 @@ pub struct Figures {
     pub reaction_p99: Duration,
 }
 
-/// Width of a class of reaction times.
-const CLASS_US: u64 = 5;
-/// Classes: up to 10 ms, and what is later in the last.
-const CLASSES: usize = 2000;
-
 /// Written by the agent's thread, read by others.
 pub(super) struct Counting {
     pub(super) steered: AtomicU64,
@@ -43,7 +41,8 @@ pub(super) struct Counting {
     pub(super) reports: AtomicU64,
     pub(super) telemetry: AtomicU64,
     pub(super) wakes: AtomicU64,
-    reactions: Vec<AtomicU64>,
+    /// In microseconds.
+    reactions: Mutex<Histogram>,
 }
 
 impl Counting {
@@ -56,7 +55,7 @@ impl Counting {
             reports: zero(),
             telemetry: zero(),
             wakes: zero(),
-            reactions: std::iter::repeat_with(zero).take(CLASSES).collect(),
+            reactions: Mutex::new(Histogram::new(2)),
         }
     }
 
@@ -66,20 +65,12 @@ impl Counting {
 
     /// An answer was written `micros` after the event.
     pub(super) fn reacted(&self, micros: u64) {
-        let class = ((micros / CLASS_US) as usize).min(CLASSES - 1);
-        Self::note(&self.reactions[class]);
+        self.reactions.lock().unwrap_or_else(PoisonError::into_inner).record(micros);
     }
 
-    /// The time that `share` of the reactions did not exceed, to a class.
+    /// The time that `share` of the reactions did not exceed, to a hundredth.
     fn quantile(&self, share: f64) -> Duration {
-        let counts: Vec<u64> = self.reactions.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        let wanted = (counts.iter().sum::<u64>() as f64 * share).ceil() as u64;
-        let mut sum = 0;
-        let class = counts.iter().position(|count| {
-            sum += count;
-            sum >= wanted.max(1)
-        });
-        Duration::from_micros(class.map_or(0, |class| (class as u64 + 1) * CLASS_US))
+        Duration::from_micros(self.reactions.lock().unwrap_or_else(PoisonError::into_inner).quantile(share))
     }
 
     pub(super) fn figures(&self) -> Figures {
@@ -103,13 +94,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_classes() {
+    fn quantiles_are_within_a_hundredth() {
         let counting = Counting::new();
         assert_eq!(counting.figures().reaction_p50, Duration::ZERO);
         (0..100).for_each(|micros| counting.reacted(micros * 10));
         counting.reacted(1 << 40);
         let figures = counting.figures();
-        assert_eq!(figures.reaction_p50, Duration::from_micros(505));
-        assert_eq!(figures.reaction_p99, Duration::from_micros(995));
+        assert_eq!(figures.reaction_p50, Duration::from_micros(501));
+        assert_eq!(figures.reaction_p99, Duration::from_micros(991));
     }
 }
