@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use paceline_cc::{Nanos, Time};
+use paceline_linux::layout::{u32_at, u64_at};
 use paceline_telemetry::Tuple;
 
 /// Names of the source's program and of its maps, which other processes find them by.
@@ -52,22 +53,18 @@ impl Flow {
     fn read(key: &[u8], value: &[u8]) -> Option<Self> {
         Some(Self {
             tuple: read_tuple(key)?,
-            cookie: word(value, 0)?,
-            headers: word(value, 8)?,
-            last_ns: word(value, LAST_AT)?,
-            paused_until_ns: word(value, 32)?,
-            sequence: u32::from_ne_bytes(*value.get(40..)?.first_chunk()?),
+            cookie: u64_at(value, 0)?,
+            headers: u64_at(value, 8)?,
+            last_ns: u64_at(value, LAST_AT)?,
+            paused_until_ns: u64_at(value, 32)?,
+            sequence: u32_at(value, 40)?,
             ended: has_ended(value),
         })
     }
 }
 
-fn word(value: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*value.get(at..)?.first_chunk()?))
-}
-
 fn has_ended(value: &[u8]) -> bool {
-    value.get(ENDED_AT..).and_then(|ended| ended.first_chunk()) != Some(&[0; 4])
+    u32_at(value, ENDED_AT) != Some(0)
 }
 
 /// As `struct pl_tuple` of src/bpf/kernel.h: in the order of packets.
@@ -130,7 +127,7 @@ impl FlowMaps {
     /// Those that go on and had a header at `oldest_ns` or later, or may soon have their first: their data goes on after [`LASTING`].
     pub(crate) fn heard_of_since(&self, oldest_ns: u64) -> impl Iterator<Item = Flow> {
         let lately = move |value: &[u8]| {
-            let [Some(last), Some(seen), Some(begun)] = [LAST_AT, SEEN_AT, BEGUN_AT].map(|at| word(value, at)) else {
+            let [Some(last), Some(seen), Some(begun)] = [LAST_AT, SEEN_AT, BEGUN_AT].map(|at| u64_at(value, at)) else {
                 return false;
             };
             !has_ended(value)
@@ -147,7 +144,7 @@ impl FlowMaps {
     /// Forgets the flows that ended [`ENDED`] ago, or that sent nothing for [`IDLE`]: one that goes on begins as a new one.
     pub(crate) fn sweep(&self, now: Time) {
         let is_over = |value: &[u8]| {
-            let silent = now.as_nanos().saturating_sub(word(value, SEEN_AT).unwrap_or(0));
+            let silent = now.as_nanos().saturating_sub(u64_at(value, SEEN_AT).unwrap_or(0));
             Nanos::from_nanos(silent) >= if has_ended(value) { ENDED } else { IDLE }
         };
         for (key, _) in self.entries().filter(|(_, value)| is_over(value)) {

@@ -4,7 +4,8 @@
 
 use std::io;
 
-use paceline_linux::netlink::{Netlink, Protocol, attribute, text, u32_at, u64_at};
+use paceline_linux::layout::{u32_at, u64_at};
+use paceline_linux::netlink::{Netlink, Protocol, attribute, text};
 
 /// The limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

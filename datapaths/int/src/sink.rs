@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
 use paceline_cc::Time;
+use paceline_linux::layout::{u16_at, u64_at};
 use paceline_telemetry::sink::Judged;
 use paceline_telemetry::{FlowReport, Header, NodeReport, Tuple};
 
@@ -97,12 +98,11 @@ struct Arrival {
 impl Arrival {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (fixed, header) = bytes.split_first_chunk::<ARRIVAL>()?;
-        let half = |at: usize| Some(u16::from_ne_bytes(*fixed.get(at..)?.first_chunk()?));
-        let header = header.get(..usize::from(half(44)?))?;
+        let header = header.get(..usize::from(u16_at(fixed, 44)?))?;
         Some(Self {
-            at: Time::from_nanos(u64::from_ne_bytes(*fixed.first_chunk()?)),
+            at: Time::from_nanos(u64_at(fixed, 0)?),
             tuple: read_tuple(&fixed[8..44])?,
-            packets: half(46)?,
+            packets: u16_at(fixed, 46)?,
             header: Header::decode(header).ok().map(|(header, _)| header),
         })
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use paceline_linux::layout::u32_at;
 use paceline_telemetry::report::REFERENCE;
 use paceline_telemetry::{HopReport, NodeReport};
 
@@ -198,8 +199,7 @@ impl Transit {
     /// Packets dropped, as records have them, where they do: the kernel counts buffers.
     fn lost(&self) -> Option<u32> {
         let meter = map(&self.object, METERS).ok()?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let word = |at: usize| Some(u32::from_ne_bytes(*meter.get(at..)?.first_chunk()?));
-        word(LOST).filter(|_| word(BEGUN).is_some_and(|begun| begun > 0))
+        u32_at(&meter, LOST).filter(|_| u32_at(&meter, BEGUN).is_some_and(|begun| begun > 0))
     }
 
     fn hop(&self, state: &QueueState) -> HopReport {

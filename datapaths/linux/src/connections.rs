@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::sys::socket::AddressFamily;
 
-use crate::netlink::{Netlink, Protocol, attribute, text, u32_at};
+use crate::layout::u32_at;
+use crate::netlink::{Netlink, Protocol, attribute, text};
 use crate::tcp::TcpInfo;
 
 /// `SOCK_DIAG_BY_FAMILY`.

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod connections;
 #[cfg(feature = "namespaces")]
 pub mod interface;
+pub mod layout;
 pub mod listening;
 #[cfg(feature = "namespaces")]
 pub mod namespace;

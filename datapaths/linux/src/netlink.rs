@@ -10,6 +10,8 @@ pub use nix::sys::socket::SockProtocol as Protocol;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket, sockopt};
 use nix::sys::time::TimeVal;
 
+use crate::layout::{u16_at, u32_at};
+
 /// Bytes of `struct nlmsghdr`.
 const HEADER: usize = 16;
 /// `NLMSG_ERROR`, also an acknowledgement; `NLMSG_DONE`.
@@ -138,21 +140,6 @@ pub fn to_attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes.extend_from_slice(value);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     bytes
-}
-
-/// The 16 bits at that offset, in the host's order.
-pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-/// The 32 bits at that offset, in the host's order.
-pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-/// The 64 bits at that offset, in the host's order.
-pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// The text before the first zero.

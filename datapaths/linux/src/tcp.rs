@@ -6,7 +6,7 @@ use std::fs;
 
 use paceline_cc::{Nanos, Rate};
 
-use crate::netlink::{u16_at, u32_at, u64_at};
+use crate::layout::{u16_at, u32_at, u64_at};
 
 /// `TCP_ESTABLISHED`, and the states after which nothing is delivered any more.
 const ESTABLISHED: u8 = 1;

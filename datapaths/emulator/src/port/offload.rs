@@ -3,7 +3,8 @@
 
 use std::io;
 
-use paceline_linux::netlink::{NESTED, Netlink, Protocol, attribute, to_attribute, u16_at};
+use paceline_linux::layout::u16_at;
+use paceline_linux::netlink::{NESTED, Netlink, Protocol, attribute, to_attribute};
 use paceline_linux::release::{release, version};
 
 /// Checksums and gathering by the card; the kernel drops every kind of segmentation offload along with them.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use paceline_cc::{Nanos, Phase, Time};
+use paceline_linux::layout::{u16_at, u32_at, u64_at};
 use paceline_transport::{Counters, Limit, Samples};
 
 /// Bytes of `struct report`.
@@ -63,18 +64,6 @@ pub struct NewFlow {
     pub namespace: u32,
 }
 
-fn half(bytes: &[u8], offset: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
-}
-
-fn word(bytes: &[u8], offset: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
-}
-
-fn wide(bytes: &[u8], offset: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?))
-}
-
 impl Report {
     /// Reads one from the ring.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
@@ -87,14 +76,14 @@ impl Report {
             3 => Kind::Closed,
             _ => return None,
         };
-        let field = |number: usize| word(bytes, 36 + 4 * number);
+        let field = |number: usize| u32_at(bytes, 36 + 4 * number);
         Some(Self {
             kind,
-            at: wide(bytes, 0)?,
-            first_sent: wide(bytes, 8)?,
-            last_sent: wide(bytes, 16)?,
-            slot: word(bytes, 24)?,
-            generation: word(bytes, 28)?,
+            at: u64_at(bytes, 0)?,
+            first_sent: u64_at(bytes, 8)?,
+            last_sent: u64_at(bytes, 16)?,
+            slot: u32_at(bytes, 24)?,
+            generation: u32_at(bytes, 28)?,
             state: bytes[33],
             flags: bytes[34],
             backoff: bytes[35],
@@ -190,7 +179,7 @@ impl NewFlow {
             return None;
         }
         let bytes = &bytes[REPORT..];
-        let family = half(bytes, 0)?;
+        let family = u16_at(bytes, 0)?;
         let end = |offset: usize, port: usize| {
             let address: [u8; 16] = bytes.get(offset..offset + 16)?.try_into().ok()?;
             let [a, b, c, d, ..] = address;
@@ -199,9 +188,9 @@ impl NewFlow {
             } else {
                 IpAddr::from(Ipv4Addr::new(a, b, c, d))
             };
-            Some(SocketAddr::new(address, half(bytes, port)?))
+            Some(SocketAddr::new(address, u16_at(bytes, port)?))
         };
-        Some(Self { local: end(12, 2)?, remote: end(28, 4)?, namespace: word(bytes, 8)? })
+        Some(Self { local: end(12, 2)?, remote: end(28, 4)?, namespace: u32_at(bytes, 8)? })
     }
 }
 
