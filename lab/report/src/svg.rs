@@ -265,7 +265,7 @@ impl Scale {
             return self.log_ticks(want);
         }
         let step = nice((self.high - self.low) / want.max(1) as f64);
-        let first = (self.low / step).ceil() as i64;
+        let first = (self.low / step - 1e-9).ceil() as i64;
         (first..).map(|i| i as f64 * step).take_while(|v| *v <= self.high * (1.0 + 1e-9)).collect()
     }
 

@@ -7,7 +7,7 @@ const short = (value) => {
   const text = value.toFixed(decimals);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 };
-const decade = (value) => 10 ** Math.floor(Math.log10(value));
+const decade = (value) => +`1e${Math.floor(Math.log10(value))}`;
 const nice = (value) => {
   const ten = decade(Math.max(value, 1e-12));
   return [1, 2, 5, 10].map((m) => m * ten).find((v) => v >= value * (1 - 1e-9)) ?? ten * 10;
