@@ -12,6 +12,8 @@ use paceline_files::Draft;
 use paceline_lab::shell::quoted;
 use serde_json::json;
 
+use crate::exit::Exit;
+
 #[cfg(target_os = "linux")]
 pub(crate) mod alcc;
 pub(crate) mod completions;
@@ -58,6 +60,8 @@ pub(crate) mod trace;
 #[cfg(target_os = "linux")]
 mod udp;
 pub(crate) mod validate;
+#[cfg(target_os = "linux")]
+mod verdicts;
 
 /// A value that an option does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,10 +107,6 @@ pub(crate) fn bytes(text: &str) -> Result<u64, BadValue> {
     let size: Result<Bytes, _> = text.parse();
     size.map(|size| size.0).map_err(|_| BadValue::new("a number of bytes", "one such as 1000000, 500kB or 10MB"))
 }
-
-/// Exit status of what ran to its end on a host that was too busy for its figures to be trusted (our choice: 1 is a failure, 2 a
-/// mistake).
-pub(crate) const UNTRUSTED: u8 = 3;
 
 /// The command as it was given.
 pub(crate) fn command_line() -> String {
@@ -165,10 +165,10 @@ pub(crate) fn each_checked(
         }
         let problem = checked.err().map(|error| crate::complaint::of_error(&error));
         if problem.is_some() {
-            status = ExitCode::from(2);
+            status = Exit::Refused.into();
         }
         let name = file.display().to_string();
-        crate::print(&format!("{}\n", json!({ "file": name, "valid": problem.is_none(), "problem": problem })))?;
+        crate::print::out(&format!("{}\n", json!({ "file": name, "valid": problem.is_none(), "problem": problem })))?;
     }
     Ok(status)
 }

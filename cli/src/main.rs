@@ -1,7 +1,6 @@
 //! The `paceline` command.
 //!
-//! Exit status: 0 when all went well, 1 when a contestant failed, 2 for bad arguments or a bad file: one line on
-//! standard error that names file, line or field, and how to fix it.
+//! What the exit status says: [`exit::Exit`].
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,11 +13,16 @@ mod complaint;
 // Some commands are Linux's alone.
 #[cfg(all(test, target_os = "linux"))]
 mod documented;
+mod exit;
 // Its table has commands that are Linux's alone.
 #[cfg(all(test, target_os = "linux"))]
 mod paths;
+mod print;
 mod progress;
 mod terminal;
+
+use exit::Exit;
+use print::{heard, unprinted};
 
 /// Version and commit.
 static BUILD: LazyLock<String> = LazyLock::new(paceline_lab::version::build);
@@ -107,7 +111,7 @@ fn main() -> ExitCode {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
                     complaint::print(&unprinted(error).to_string());
-                    ExitCode::from(2)
+                    Exit::Refused.into()
                 }
             };
         }
@@ -115,7 +119,7 @@ fn main() -> ExitCode {
             // What is not text names no command.
             let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
             complaint::print(&complaint::of_arguments(&error, &Cli::command(), arguments));
-            return ExitCode::from(2);
+            return Exit::Refused.into();
         }
     };
     // While there is one thread: a process of several is refused a user namespace.
@@ -131,13 +135,13 @@ fn main() -> ExitCode {
     };
     if let Err(error) = acquired {
         complaint::print(&complaint::of_error(&error));
-        return ExitCode::from(2);
+        return Exit::Refused.into();
     }
     // Without it an interrupt may leave a draft behind, nothing worse.
     if !cli.command.moves() {
         let _ = ctrlc::set_handler(|| {
             paceline_files::abandon();
-            std::process::exit(130);
+            std::process::exit(Exit::Interrupted as i32);
         });
     }
     let result = match &cli.command {
@@ -180,25 +184,6 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         complaint::print(&complaint::of_error(&error));
-        ExitCode::from(2)
+        Exit::Refused.into()
     })
-}
-
-/// Prints to standard output. A reader that went away is not an error: `paceline ... | head`.
-fn print(text: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    heard(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-        .map_err(|error| std::io::Error::new(error.kind(), unprinted(error)))
-}
-
-fn heard(result: std::io::Result<()>) -> std::io::Result<()> {
-    match result {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
-}
-
-/// Standard output cannot be written.
-fn unprinted(source: std::io::Error) -> paceline_files::OutputError {
-    paceline_files::OutputError { path: "standard output".into(), source }
 }

@@ -16,6 +16,6 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, mut command: clap::Command) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "paceline", &mut text);
-    crate::print(&String::from_utf8_lossy(&text))?;
+    crate::print::out(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }

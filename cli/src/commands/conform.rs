@@ -15,6 +15,7 @@ use paceline_lab::real;
 use paceline_lab::run::World;
 
 use super::{check_file, check_folder, count, save};
+use crate::exit::unless_failed;
 use crate::progress::{Announce, Bar};
 
 /// Judge what controllers do by the rules of their specifications: RFCs, papers, Linux (docs/guide/conformance.md).
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             save("--json", path, |out| out.write_all(list_json().as_bytes()))?;
         }
         if !args.json.as_deref().is_some_and(is_standard) {
-            crate::print(&list())?;
+            crate::print::out(&list())?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -91,14 +92,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         save("--json", path, |out| out.write_all(said::json_lines(&scores).as_bytes()))?;
     }
     if !args.json.as_deref().is_some_and(is_standard) {
-        crate::print(&said::table(&scores))?;
+        crate::print::out(&said::table(&scores))?;
     }
     if let Some(folder) = &args.report {
         let path = paceline_report::store(folder, page::PAGE, &page::page(&scores, &super::command_line())?)?;
         eprintln!("report: {}", path.display());
     }
     let departs = scores.iter().any(|score| !score.departures().is_empty());
-    Ok(if departs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(unless_failed(departs))
 }
 
 /// Who runs, each with the controller whose rules are judged.

@@ -16,6 +16,7 @@ use paceline_conform::profile;
 use serde_json::{Value, json};
 
 use super::count;
+use crate::exit::unless_failed;
 use crate::progress::{Announce, Bar};
 
 /// List the controllers, or one of them with its parameters, units, defaults and sources; or the start-ups, or the datapaths.
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let width = controllers().iter().map(|entry| entry.name.len()).max().unwrap_or(0);
         controllers().iter().try_for_each(|entry| writeln!(text, "{:width$}  {}", entry.name, entry.summary))?;
         text.push_str("\nParameters, their units, defaults and sources: paceline controllers NAME, or --all\n");
-        crate::print(&text)?;
+        crate::print::out(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
     for (index, item) in items.into_iter().enumerate() {
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             describe(&mut text, &item)?;
         }
     }
-    crate::print(&text)?;
+    crate::print::out(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -101,7 +102,7 @@ fn write_pages(args: &Args, folder: &Path) -> anyhow::Result<ExitCode> {
     }
     eprintln!("pages: {}", folder.join(profile::INDEX).display());
     let failed = profiles.iter().flat_map(|profile| &profile.seen).any(Result::is_err);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(unless_failed(failed))
 }
 
 fn named(name: &str) -> anyhow::Result<Item> {

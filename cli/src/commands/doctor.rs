@@ -9,6 +9,8 @@ use paceline_emulator::machine::{Checkup, Fact, Feature, Verdict, examine};
 use paceline_lab::version;
 use serde_json::{Map, Value, json};
 
+use super::verdicts::{describe, features_as_json};
+
 /// Check this machine: which features work here, which work in part, and why others do not.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -25,7 +27,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     checkup.others.extend(alcc::features());
     let features: Vec<&Feature> = checkup.emulation.iter().chain(&checkup.others).collect();
     if args.json {
-        crate::print(&format!("{}\n", as_json(&checkup, &features)))?;
+        crate::print::out(&format!("{}\n", as_json(&checkup, &features)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
@@ -35,7 +37,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     text.push('\n');
     describe(&mut text, &features)?;
-    crate::print(&text)?;
+    crate::print::out(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -65,37 +67,9 @@ fn quic() -> Feature {
     Feature { name: "quic", verdict }
 }
 
-/// One line a feature.
-pub(super) fn describe(text: &mut String, features: &[&Feature]) -> std::fmt::Result {
-    let width = features.iter().map(|feature| feature.name.len()).max().unwrap_or(0);
-    for feature in features {
-        let (verdict, detail) = words(&feature.verdict);
-        writeln!(text, "{:width$}  {verdict}: {detail}", feature.name)?;
-    }
-    Ok(())
-}
-
-/// A verdict and its detail, for people and programs.
-pub(super) fn words(verdict: &Verdict) -> (&'static str, &str) {
-    match verdict {
-        Verdict::Works(how) => ("works", how),
-        Verdict::FallsBack(to) => ("falls back", to),
-        Verdict::No(reason) => ("no", reason),
-    }
-}
-
 fn as_json(checkup: &Checkup, features: &[&Feature]) -> Value {
     let facts: Map<String, Value> =
         checkup.facts.iter().map(|fact| (fact.name.to_owned(), Value::from(fact.value.clone()))).collect();
     let features = features_as_json(features);
     json!({ "machine": facts, "features": features, "version": version::VERSION, "commit": version::commit() })
-}
-
-/// A verdict and its detail, by the feature's name.
-pub(super) fn features_as_json(features: &[&Feature]) -> Value {
-    let verdicts = features.iter().map(|feature| {
-        let (verdict, detail) = words(&feature.verdict);
-        (feature.name.to_owned(), json!({ "verdict": verdict, "detail": detail }))
-    });
-    Value::Object(verdicts.collect())
 }

@@ -24,6 +24,7 @@ use paceline_path::{Phy, QueueSpec, Reorder};
 use super::udp::seconds;
 use super::{count, share, span};
 use crate::complaint;
+use crate::exit::{Exit, unless_failed};
 use meter::Rounds;
 use path::Ways;
 use report::{as_json, summary};
@@ -114,10 +115,6 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Exit status when paceline could not do its part.
-const FAILED: u8 = 2;
-/// Exit status when the program ended well and a log is lost.
-const LOG_LOST: u8 = 1;
 /// How many paths there are around a program, this one included, in its environment.
 const DEPTH: &str = "PACELINE_DEPTH";
 /// How long the command of --far may take until it listens, and to end when asked to.
@@ -169,7 +166,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.json {
         super::save("--json", path, |out| writeln!(out, "{}", as_json(&report, &waited)))?;
     }
-    Ok(ExitCode::from(if status == 0 && !report.troubles.is_empty() { LOG_LOST } else { status }))
+    // A log is lost, and the program ended well.
+    Ok(if status == 0 { unless_failed(!report.troubles.is_empty()) } else { status.into() })
 }
 
 /// One line, and the exit status that a shell would have.
@@ -224,7 +222,7 @@ fn attend(near: &mut Running, world: &World, signals: &Signals, rounds: &mut Rou
         if !world.is_running() {
             near.signal(Signal::SIGKILL);
             near.wait(PATIENCE);
-            return FAILED;
+            return Exit::Refused as u8;
         }
     }
 }

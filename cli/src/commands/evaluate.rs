@@ -8,6 +8,7 @@ use paceline_conform::said;
 use paceline_files::is_standard;
 
 use super::{check_file, check_folder, count, save};
+use crate::exit::unless_failed;
 use crate::progress::{Announce, Bar};
 
 /// Ask RFC 9743's questions of a controller in the simulator: fairness, harm, convergence, queues, losses, many flows
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         save("--json", path, |out| out.write_all(json(&answered)?.as_bytes()))?;
     }
     if !args.json.as_deref().is_some_and(is_standard) {
-        crate::print(&evaluate::text(&answered))?;
+        crate::print::out(&evaluate::text(&answered))?;
     }
     if let Some(folder) = &args.report {
         let about = format!(
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!("report: {}", path.display());
     }
     let failed = answered.iter().any(|one| !one.failures.is_empty());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(unless_failed(failed))
 }
 
 fn json(answered: &[Answered]) -> std::io::Result<String> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
+use crate::exit::Exit;
 use crate::terminal;
 
 /// Time between rounds.
@@ -76,21 +77,18 @@ pub(super) fn show_keyed(
             }
             Some(keys) => match keys.pressed(ROUND) {
                 // q, Ctrl-D, Ctrl-C.
-                Some(b'q' | b'Q' | 4) => return Ok(ended(0)),
-                Some(3) => return Ok(ended(INTERRUPTED)),
+                Some(b'q' | b'Q' | 4) => return Ok(ended(ExitCode::SUCCESS)),
+                Some(3) => return Ok(ended(Exit::Interrupted.into())),
                 other => other,
             },
         };
     }
 }
 
-/// Exit status after Ctrl-C: 128 and the number of its signal.
-const INTERRUPTED: u8 = 130;
-
 /// The shell's next line starts below the table.
-fn ended(status: u8) -> ExitCode {
-    let _ = crate::print("\n");
-    ExitCode::from(status)
+fn ended(status: ExitCode) -> ExitCode {
+    let _ = crate::print::out("\n");
+    status
 }
 
 /// Keys as they are pressed, not shown; the terminal is as it was when this ends.

@@ -112,7 +112,7 @@ fn show(logs: &[Log], places: &[&Option<PathBuf>]) -> anyhow::Result<()> {
     for path in places.iter().filter_map(|path| path.as_deref()) {
         text += &format!("{}\n", path.display());
     }
-    Ok(crate::print(&text)?)
+    Ok(crate::print::out(&text)?)
 }
 
 /// The page of records, as `paceline report` makes it.
@@ -142,7 +142,7 @@ fn records(args: &Args, out: Option<&Path>) -> anyhow::Result<ExitCode> {
         let Some(path) = path else { continue };
         save(option, path, |out| out.write_all(&content))?;
         if !is_standard(path) {
-            crate::print(&format!("{}\n", path.display()))?;
+            crate::print::out(&format!("{}\n", path.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -22,8 +22,9 @@ use terminal_size::{Width, terminal_size_of};
 
 use self::watch::Watch;
 
-use super::{UNTRUSTED, count, save, span};
+use super::{count, save, span};
 use crate::complaint;
+use crate::exit::Exit;
 use crate::progress::{Announce, Bar};
 use crate::terminal;
 
@@ -147,7 +148,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = plans.first().map(Plan::to_toml).unwrap_or_default();
         // A trace's name may hold what a terminal obeys.
         let lines: Vec<String> = text.lines().map(complaint::one_line).collect();
-        crate::print(&(lines.join("\n") + "\n"))?;
+        crate::print::out(&(lines.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     for path in &outputs {
@@ -212,9 +213,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         complaint::print(&format!("{} failed in run {}: {}", failure.name, failure.number, failure.cause));
     }
     Ok(if !race.failures.is_empty() {
-        ExitCode::FAILURE
+        Exit::Failed.into()
     } else if records.iter().any(|record| record.trusted == Some(false)) {
-        ExitCode::from(UNTRUSTED)
+        Exit::Untrusted.into()
     } else {
         ExitCode::SUCCESS
     })
@@ -266,7 +267,7 @@ fn show(race: &Race, taken: bool) -> anyhow::Result<()> {
     let title = sentences(format!("{} (seed {})", complaint::one_line(&race.title), race.seed));
     let text = format!("{title}\n\n{table}\n{}", sentences(reading(records()) + &timekeeping(records())));
     if !taken {
-        crate::print(&text)?;
+        crate::print::out(&text)?;
     } else if watched {
         // When standard error is closed there is nowhere to report to.
         let _ = std::io::stderr().write_all(text.as_bytes());

@@ -12,6 +12,7 @@ use paceline_lab::input::{self, Bounded, Bounds};
 use serde_json::json;
 
 use crate::complaint;
+use crate::exit::Exit;
 
 /// Feed an event log, as race --events writes it, to its controller and compare all answers, or to another one.
 #[derive(clap::Args)]
@@ -38,11 +39,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             match replay(&mut reader, spec.build(&env).as_mut()) {
                 Ok(events) if args.json => {
                     let object = json!({ "controller": spec.to_string(), "equal": true, "events": events });
-                    crate::print(&format!("{object}\n"))?;
+                    crate::print::out(&format!("{object}\n"))?;
                     Ok(ExitCode::SUCCESS)
                 }
                 Ok(events) => {
-                    crate::print(&format!("equal: {spec} answers all {events} events as it was recorded\n"))?;
+                    crate::print::out(&format!("equal: {spec} answers all {events} events as it was recorded\n"))?;
                     Ok(ExitCode::SUCCESS)
                 }
                 Err(ReplayError::Mismatch(mismatch)) => {
@@ -56,10 +57,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                             "recorded": mismatch.recorded,
                             "replayed": mismatch.replayed,
                         });
-                        crate::print(&format!("{object}\n"))?;
+                        crate::print::out(&format!("{object}\n"))?;
                     }
                     complaint::print(&mismatch.to_string());
-                    Ok(ExitCode::FAILURE)
+                    Ok(Exit::Failed.into())
                 }
                 Err(error) => Err(error.into()),
             }

@@ -36,6 +36,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         complaint::print(&format!("{} of {all} records were given before, and count once", all - records.len()));
     }
     let page = paceline_report::write_records(&records, &args.out)?;
-    crate::print(&format!("{}\n", page.display()))?;
+    crate::print::out(&format!("{}\n", page.display()))?;
     Ok(ExitCode::SUCCESS)
 }

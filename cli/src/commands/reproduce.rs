@@ -13,6 +13,7 @@ use paceline_papers::claim::{Claim, json};
 use paceline_papers::reproduce::{PAPERS, Paper, Runs, Section, Settings, table, write};
 
 use super::{BadValue, check_file, check_folder, count, save, span};
+use crate::exit::unless_failed;
 use crate::progress::{Announce, Bar};
 
 /// Run a paper's experiments again and compare the results with what it says (docs/guide/reproduce.md).
@@ -65,7 +66,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(name) = &args.name else {
-        crate::print(&list())?;
+        crate::print::out(&list())?;
         return Ok(ExitCode::SUCCESS);
     };
     let paper = Paper::find(name)?;
@@ -104,9 +105,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !to_standard {
         let table = table(&sections, crate::terminal::colors(&std::io::stdout()));
         let world = if settings.world.is_real() { "Real sockets in real time." } else { "In the simulator." };
-        crate::print(&format!("{}\n{world}\n\n{table}{}\n", paper.title, page.display()))?;
+        crate::print::out(&format!("{}\n{world}\n\n{table}{}\n", paper.title, page.display()))?;
     }
-    Ok(if claims().all(Claim::holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(unless_failed(!claims().all(Claim::holds)))
 }
 
 impl Args {

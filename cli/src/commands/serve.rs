@@ -22,6 +22,7 @@ use super::ending::Ends;
 use super::sharing::{Shared, Sharing};
 use super::udp::{Common, PORT, Report, address, unplaced};
 use crate::complaint;
+use crate::exit::Exit;
 use sessions::Sessions;
 use store::{No, Store, Work};
 use troubles::Troubles;
@@ -34,8 +35,6 @@ pub(super) mod troubles;
 const MOST_SESSIONS: usize = 128;
 /// Until a socket that failed is asked again (our choice: a host that is out of memory gets time).
 const PAUSE: Duration = Duration::from_millis(100);
-/// Exit status of what Ctrl-C ends, as in a shell: 128 and the signal's number.
-const INTERRUPTED: i32 = 130;
 /// What is reported to a client when this host cannot serve it, for any reason.
 const NO_ROOM: &str = "it has no room for another session now; try again later";
 
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let cannot = |source| OutputError { path: dir.clone(), source };
         std::fs::create_dir_all(dir).map_err(cannot)?;
     }
-    crate::print(&super::listening(listener.address(), json))?;
+    crate::print::out(&super::listening(listener.address(), json))?;
     let store = Store::new(args.dir.clone(), args.file.clone(), args.discard);
     let mut troubles = Troubles::default();
     loop {
@@ -135,7 +134,7 @@ fn end_at(ends: Ends, sessions: Arc<Sessions>) -> anyhow::Result<()> {
         let Ok(signal) = ends.wait() else { return };
         sessions.stopped();
         paceline_files::abandon();
-        std::process::exit(if signal == Signal::SIGINT { INTERRUPTED } else { 0 });
+        std::process::exit(if signal == Signal::SIGINT { Exit::Interrupted as i32 } else { 0 });
     };
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop).context("cannot take signals")
 }

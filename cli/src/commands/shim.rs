@@ -17,8 +17,9 @@ use paceline_emulator::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_emulator::machine::Verdict;
 use serde_json::json;
 
-use super::doctor::words;
+use super::verdicts::words;
 use crate::complaint;
+use crate::exit::unless_failed;
 use elf::Elf;
 
 /// Run a program whose TCP connections send as another congestion controller has it, without a change to the program, to
@@ -290,8 +291,8 @@ fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
             "library": library,
             "library_problem": problem,
         });
-        crate::print(&format!("{object}\n"))?;
-        return Ok(ExitCode::from(u8::from(!served)));
+        crate::print::out(&format!("{object}\n"))?;
+        return Ok(unless_failed(!served));
     }
     let mut text = examined.line(name) + "\n";
     if capable {
@@ -301,8 +302,8 @@ fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
         Ok((path, _)) => text += &format!("library: {}\n", path.display()),
         Err(error) => text += &format!("library: {}\n", complaint::of_error(&error)),
     }
-    crate::print(&text)?;
-    Ok(ExitCode::from(u8::from(!served)))
+    crate::print::out(&text)?;
+    Ok(unless_failed(!served))
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     use paceline_lab::sweep::{self, Folder, Part, Sweep};
 
     use crate::complaint;
+    use crate::exit::unless_failed;
     use crate::progress::{Announce, Bar};
 
     /// Most rows of the table, and most failures that are named (our choice: what one looks through).
@@ -82,18 +83,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         folder.write_cells(&cells)?;
     }
     if let Some(part) = part {
-        crate::print(&format!(
+        crate::print::out(&format!(
             "Part {part}: {new} runs made now in {took:.1} s; records in {shown}. When all parts have ended, the same command \
              without --part puts them together.\n"
         ))?;
     } else if args.json {
-        crate::print(&sweep::cells_json(&sweep, &cells))?;
+        crate::print::out(&sweep::cells_json(&sweep, &cells))?;
     } else {
         let table = sweep::cells_table(&sweep, &cells, ROWS);
         let safe: Vec<String> = table.lines().map(complaint::one_line).collect();
         let all = folder.made();
         let title = complaint::one_line(sweep.title());
-        crate::print(&format!(
+        crate::print::out(&format!(
             "{title}\n\n{}\n\nMedians. {all} runs, {new} of them made now in {took:.1} s; records in {shown}.\n",
             safe.join("\n")
         ))?;
@@ -105,7 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             paceline_report::sweep::Swept { sweep: &sweep, cells: &cells, failures: &failures, command: &command };
         let page = paceline_report::sweep::write(swept, folder)?;
         if !args.json {
-            crate::print(&format!("report: {}\n", complaint::one_line(&page.display().to_string())))?;
+            crate::print::out(&format!("report: {}\n", complaint::one_line(&page.display().to_string())))?;
         }
     }
     for line in sweep::failed_lines(&failures, FAILURES) {
@@ -115,5 +116,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if std::io::stderr().is_terminal() && !failures.is_empty() {
         let _ = writeln!(std::io::stderr());
     }
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(unless_failed(!failures.is_empty()))
 }

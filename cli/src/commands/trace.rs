@@ -153,7 +153,7 @@ fn info(args: &FilesArgs) -> anyhow::Result<()> {
             writeln!(text, "  {line}")?;
         }
     }
-    Ok(crate::print(&text)?)
+    Ok(crate::print::out(&text)?)
 }
 
 /// A trace for programs: what [`TraceInfo`] says for people.
@@ -172,7 +172,7 @@ fn as_json(file: &Path, info: &TraceInfo) -> Value {
 /// What was written, where that is asked for.
 fn written(json: bool, file: &Path, trace: &Trace) -> anyhow::Result<()> {
     if json {
-        crate::print(&format!("{}\n", as_json(file, &TraceInfo::of(trace))))?;
+        crate::print::out(&format!("{}\n", as_json(file, &TraceInfo::of(trace))))?;
     }
     Ok(())
 }

@@ -266,7 +266,7 @@ impl Report {
             }
             line.push('\n');
             // When standard output is closed there is nowhere to report to.
-            let _ = crate::print(&line);
+            let _ = crate::print::out(&line);
         }
     }
 
@@ -301,7 +301,7 @@ impl Report {
                 value["ce_packets"] = json!(receiver.ce_packets);
                 value["strays"] = strays(&receiver.strays);
             }
-            return crate::print(&format!("{value}\n"));
+            return crate::print::out(&format!("{value}\n"));
         }
         let (verb, size, peer) = (self.verb, megabytes(done.bytes), self.peer);
         let way = if verb == "sent" { "to" } else { "from" };
@@ -313,7 +313,7 @@ impl Report {
         }
         let _ = write!(line, ", CPU {cpu:.2} s ({per_cpu:.0} MB per CPU second)");
         line.push_str(if done.verified { ", SHA-256 checked\n" } else { "\n" });
-        crate::print(&line)
+        crate::print::out(&line)
     }
 }
 

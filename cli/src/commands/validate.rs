@@ -17,6 +17,7 @@ use paceline_path::Trace;
 
 use super::{check_file, count, save, span};
 use crate::complaint;
+use crate::exit::unless_failed;
 use crate::progress::{Announce, Bar};
 
 /// Compare what the simulator gives with theory and with native implementations (docs/results/validation.md).
@@ -110,11 +111,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.save(&claims, &page)?;
     let stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if stdout(&args.json) {
-        crate::print(&json(&claims))?;
+        crate::print::out(&json(&claims))?;
     } else if args.out.is_none() || stdout(&args.out) {
-        crate::print(&page)?;
+        crate::print::out(&page)?;
     }
-    Ok(if claims.iter().any(Claim::misses) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(unless_failed(claims.iter().any(Claim::misses)))
 }
 
 /// The delivery traces in `folder`, by name; other files are reported and left out.

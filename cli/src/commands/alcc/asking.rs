@@ -202,7 +202,7 @@ impl Session {
                 "losses": stats.retransmits, "timeouts": stats.timeouts, "status": done.answer.status.word(),
                 "message": done.answer.message,
             });
-            crate::print(&format!("{value}\n"))?;
+            crate::print::out(&format!("{value}\n"))?;
         }
         let host = &self.host;
         match (&done.answer.status, done.answer.message.as_str()) {
@@ -227,7 +227,7 @@ impl Session {
             if done.verified {
                 line.push_str(", SHA-256 checked");
             }
-            crate::print(&(line + "\n"))?;
+            crate::print::out(&(line + "\n"))?;
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let found = answer.status == Status::Go;
             let done = Done { bytes: answer.number, resumed: 0, controller: None, answer, verified: false };
             if found && !json {
-                crate::print(&line)?;
+                crate::print::out(&line)?;
             } else {
                 session.report(json, "found", &done)?;
             }

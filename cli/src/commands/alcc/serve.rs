@@ -29,6 +29,7 @@ use crate::commands::ending::{Ending, Ends};
 use crate::commands::serve::troubles::Troubles;
 use crate::commands::sharing::Sharing;
 use crate::commands::udp;
+use crate::exit::unless_failed;
 use outcome::Outcome;
 use store::Store;
 use strangers::Strangers;
@@ -135,7 +136,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         strangers: Arc::default(),
     });
     let address = listener.local_addr()?;
-    crate::print(&if args.json {
+    crate::print::out(&if args.json {
         format!("{}\n", json!({ "listening": address.to_string(), "tls": terms.tls.is_some() }))
     } else {
         format!("listening at {address}{}\n", if terms.tls.is_some() { ", TLS" } else { "" })
@@ -177,7 +178,7 @@ fn serve(listener: &TcpListener, terms: &Arc<Terms>, json: bool, once: bool) -> 
         match begin(stream, peer, terms, json) {
             Ok(session) if once => {
                 let outcome = session.join().map_err(|_| anyhow!("the session's thread panicked"))?;
-                return Ok(ExitCode::from(u8::from(!outcome.is_done())));
+                return Ok(unless_failed(!outcome.is_done()));
             }
             Ok(session) => sessions.push(session),
             Err(error) => troubles.no_session(peer, &error),
@@ -204,7 +205,7 @@ fn begin(stream: TcpStream, peer: SocketAddr, terms: &Arc<Terms>, json: bool) ->
     let session = move || {
         let outcome = session::run(stream, peer, &terms, stranger);
         // When standard output is closed there is nowhere to report to.
-        let _ = crate::print(&if json { outcome.as_json() } else { outcome.as_line() });
+        let _ = crate::print::out(&if json { outcome.as_json() } else { outcome.as_line() });
         outcome
     };
     thread::Builder::new().name("session".to_owned()).spawn(session).context("no thread")

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let key = Key::new(&udp::secret(&args.key)?);
     let expiry = args.days.map_or(0, |days| now() + u64::from(days) * 24 * 60 * 60);
     let token = key.token(expiry, &args.scope).map_err(|error| anyhow!("--scope: {error}"))?;
-    crate::print(&if args.json {
+    crate::print::out(&if args.json {
         let expires = args.days.map(|_| expiry);
         format!("{}\n", json!({ "token": token.to_string(), "scope": args.scope, "expires_s": expires }))
     } else {

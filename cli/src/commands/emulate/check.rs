@@ -12,8 +12,9 @@ use paceline_files::is_standard;
 use serde_json::{Value, json};
 
 use super::report::micros;
-use crate::commands::doctor::{describe, features_as_json};
-use crate::commands::{UNTRUSTED, save};
+use crate::commands::save;
+use crate::commands::verdicts::{describe, features_as_json};
+use crate::exit::Exit;
 
 /// Rates at which accuracy is stated, in Mbit/s.
 const RATES: [f64; 3] = [12.0, 100.0, 500.0];
@@ -24,14 +25,14 @@ pub(super) fn run(json: Option<&Path>) -> anyhow::Result<ExitCode> {
     let checkup = examine();
     let features: Vec<&Feature> = checkup.emulation.iter().collect();
     // Where the objects go to standard output, nothing else does.
-    let say = |text: &str| if json.is_some_and(is_standard) { Ok(()) } else { crate::print(text) };
+    let say = |text: &str| if json.is_some_and(is_standard) { Ok(()) } else { crate::print::out(text) };
     let mut object = json!({ "features": features_as_json(&features) });
     let mut text = String::new();
     describe(&mut text, &features)?;
     say(&text)?;
     if matches!(features.first(), Some(Feature { verdict: Verdict::No(_), .. })) {
         keep(json, &object)?;
-        return Ok(ExitCode::FAILURE);
+        return Ok(Exit::Failed.into());
     }
     let quantiles = |found: Quantiles| format!("p50 {}, p99 {}", micros(found.p50), micros(found.p99));
     let without = bare(SPAN)?;
@@ -63,7 +64,7 @@ pub(super) fn run(json: Option<&Path>) -> anyhow::Result<ExitCode> {
     object["trusted"] = trusted.into();
     object["rates"] = measured.into();
     keep(json, &object)?;
-    Ok(if trusted { ExitCode::SUCCESS } else { ExitCode::from(UNTRUSTED) })
+    Ok(if trusted { ExitCode::SUCCESS } else { Exit::Untrusted.into() })
 }
 
 fn keep(json: Option<&Path>, object: &Value) -> anyhow::Result<()> {

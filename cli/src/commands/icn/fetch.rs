@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let done = done?;
     if !is_standard(&out) {
         let text = if args.json { as_json(&done, &spec, &out, &sources, &logs) } else { as_line(&done, &spec, &out) };
-        crate::print(&text)?;
+        crate::print::out(&text)?;
     }
     Ok(ExitCode::SUCCESS)
 }

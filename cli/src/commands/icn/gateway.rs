@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         patience: args.asking.patience()?,
     };
     let gateway = Gateway::bind(&config)?;
-    crate::print(&listening(format!("http://{}", gateway.local_addr()?), args.json))?;
+    crate::print::out(&listening(format!("http://{}", gateway.local_addr()?), args.json))?;
     let runtime = tokio::runtime::Runtime::new().context("a runtime")?;
     runtime.block_on(gateway.run(std::future::pending()))?;
     Ok(ExitCode::SUCCESS)

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         signed = Some(json!({ "label": label, "version": version, "expires_s": expires }));
     }
     let text = if args.json { as_json(&name, &published, signed) } else { name.to_string() };
-    crate::print(&format!("{text}\n"))?;
+    crate::print::out(&format!("{text}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

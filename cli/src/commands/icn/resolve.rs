@@ -51,6 +51,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             None => writeln!(text, "{}  no answer", place.address),
         };
     }
-    crate::print(&text)?;
+    crate::print::out(&text)?;
     Ok(ExitCode::SUCCESS)
 }

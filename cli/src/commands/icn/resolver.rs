@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ends = Ends::begin()?;
     let service = Service::bind(&config)?;
     let ending = ends.watched()?;
-    crate::print(&listening(service.local_addr()?, args.json))?;
+    crate::print::out(&listening(service.local_addr()?, args.json))?;
     service.run(ending.flag(), &mut |trouble| complaint::print(&trouble.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -35,7 +35,7 @@ pub(super) fn run(start: impl FnOnce() -> anyhow::Result<Server>, json: bool) ->
     let ending = ends.watched()?;
     let address = server.address();
     let metrics = server.metrics();
-    crate::print(&if json {
+    crate::print::out(&if json {
         format!("{}\n", json!({ "listening": address.to_string(), "metrics": metrics.map(|at| at.to_string()) }))
     } else {
         let metrics = metrics.map(|at| format!(", Prometheus at http://{at}/metrics")).unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) fn run(start: impl FnOnce() -> anyhow::Result<Server>, json: bool) ->
     }
     let counts = server.stop()?;
     let router = &counts.router;
-    crate::print(&if json {
+    crate::print::out(&if json {
         let refused = router.limited + router.overflowed + router.not_found + router.past_end + router.looped;
         let done = json!({
             "requests": router.requests,

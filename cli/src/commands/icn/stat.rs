@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::exit::Exit;
 use paceline_icn::Name;
 use paceline_named::store::{Checked, Stat, Store, What};
 use serde_json::json;
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         // One that is damaged is no reason to be silent about the others.
         if let Err(error) = show(args, &store, &name) {
             crate::complaint::print(&crate::complaint::of_error(&error));
-            status = ExitCode::from(2);
+            status = Exit::Refused.into();
         }
     }
     Ok(status)
@@ -47,7 +48,7 @@ fn show(args: &Args, store: &Store, name: &Name) -> anyhow::Result<()> {
     let stat = store.stat(name)?;
     let checked = if args.check { Some(check(store, name)?) } else { None };
     let line = if args.json { as_json(&stat, checked) } else { as_text(&stat, checked) };
-    Ok(crate::print(&format!("{line}\n"))?)
+    Ok(crate::print::out(&format!("{line}\n"))?)
 }
 
 fn check(store: &Store, name: &Name) -> anyhow::Result<Checked> {

@@ -29,7 +29,7 @@ fn key(args: &KeyArgs) -> anyhow::Result<ExitCode> {
     let roles: Option<Vec<Role>> = args.roles.iter().map(|role| Role::named(role)).collect();
     let path = Keys::make(&args.keys, &args.name, &roles.context("a role that there is not")?)?;
     let path = path.display();
-    crate::print(&if args.json {
+    crate::print::out(&if args.json {
         let object = json!({ "publisher": args.name, "roles": args.roles, "file": path.to_string() });
         format!("{object}\n")
     } else {

@@ -7,20 +7,21 @@ use paceline_emulator::command::find;
 use paceline_emulator::machine::{Feature, Verdict};
 
 use super::{BUILD, DoctorArgs};
-use crate::commands::doctor::{describe, features_as_json};
+use crate::commands::verdicts::{describe, features_as_json};
+use crate::exit::Exit;
 
 pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let features = features();
     let features: Vec<&Feature> = features.iter().collect();
     if args.json {
-        crate::print(&format!("{}\n", features_as_json(&features)))?;
+        crate::print::out(&format!("{}\n", features_as_json(&features)))?;
     } else {
         let mut text = String::new();
         describe(&mut text, &features)?;
-        crate::print(&text)?;
+        crate::print::out(&text)?;
     }
     let missing = features.iter().any(|feature| matches!(feature.verdict, Verdict::No(_)));
-    Ok(if missing { ExitCode::from(2) } else { ExitCode::SUCCESS })
+    Ok(if missing { Exit::Refused.into() } else { ExitCode::SUCCESS })
 }
 
 /// One feature for each thing that can be missing.

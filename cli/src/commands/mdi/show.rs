@@ -70,7 +70,7 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     } else {
         as_text(args, &model, &analysis, comparison.as_ref())?
     };
-    Ok(crate::print(&text)?)
+    Ok(crate::print::out(&text)?)
 }
 
 fn delays(model: &Model) -> &'static str {

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::Synthetic;
 use crate::commands::{BadValue, check_file, save, share};
+use crate::exit::Exit;
 use crate::progress::{Announce, Bar};
 
 #[derive(clap::Args)]
@@ -193,17 +194,17 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
             "unseen": comparison.as_ref().map(|comparison| super::compared_json(&original, comparison)),
             "out": near.is_ok().then(|| args.out.display().to_string()),
         });
-        crate::print(&format!("{object}\n"))?;
+        crate::print::out(&format!("{object}\n"))?;
     } else if !paceline_files::is_standard(&args.out) {
         let what = if near.is_ok() { args.out.display().to_string() } else { format!("a model of {original}") };
-        crate::print(&format!(
+        crate::print::out(&format!(
             "{what}: {} states, {} of {} blocks seen; {lost}\n",
             grid.states(),
             model.filled(),
             model.blocks()
         ))?;
         if let Some(comparison) = &comparison {
-            crate::print(&super::compared(&original, comparison)?)?;
+            crate::print::out(&super::compared(&original, comparison)?)?;
         }
     }
     let Err(parted) = near else { return Ok(ExitCode::SUCCESS) };
@@ -212,7 +213,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
          or keep it all the same with --unseen 0",
         args.out.display()
     );
-    Ok(ExitCode::FAILURE)
+    Ok(Exit::Failed.into())
 }
 
 fn bar() -> Bar {

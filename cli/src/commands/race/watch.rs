@@ -34,7 +34,7 @@ impl Watch {
                 before = now;
                 bar.say(&line);
                 match lines {
-                    Some(false) => bar.beside(|| drop(crate::print(&format!("{line}\n")))),
+                    Some(false) => bar.beside(|| drop(crate::print::out(&format!("{line}\n")))),
                     // When standard error is closed there is nowhere to report to.
                     Some(true) => bar.beside(|| drop(writeln!(std::io::stderr(), "{line}"))),
                     None => {}

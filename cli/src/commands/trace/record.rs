@@ -132,7 +132,7 @@ fn ask(args: &Args, peer: SocketAddr, key: Option<&Key>, patience: Nanos) -> any
         writeln!(text, "upwards, a packet was held for {least:.2} to {longest:.2} s, median {median:.2} s")?;
         object["up_held_s"] = json!({ "min": least, "p50": median, "max": longest });
     }
-    Ok(crate::print(&if args.json { format!("{object}\n") } else { text })?)
+    Ok(crate::print::out(&if args.json { format!("{object}\n") } else { text })?)
 }
 
 /// Brings the trace of the direction to the other end; answers what it is.
@@ -200,7 +200,7 @@ enum Work {
 fn serve(args: &Args, listen: SocketAddr, key: Option<Key>, patience: Nanos) -> anyhow::Result<()> {
     let (clock, sealed) = (Clock::new(), overhead(key.as_ref()));
     let mut listener = Listener::bind(listen, key, OFFLOAD, clock)?;
-    crate::print(&listening(listener.address(), args.json))?;
+    crate::print::out(&listening(listener.address(), args.json))?;
     let (waiting, recording) = (Waiting::default(), Arc::new(()));
     loop {
         let decide = |_: SocketAddr, hello: &Hello| {
@@ -287,7 +287,7 @@ fn session(channel: Channel, work: Work, waiting: &Waiting, sealed: usize, patie
     };
     match ended {
         // When standard output is closed there is nowhere to report to.
-        Ok(line) => drop(crate::print(&format!("{line}\n"))),
+        Ok(line) => drop(crate::print::out(&format!("{line}\n"))),
         Err(problem) => complaint::print(&format!("{peer}: {problem}")),
     }
 }

@@ -29,7 +29,9 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
         agent = agent.hearing_all();
     }
     if let Some(address) = agent.bus().address().filter(|_| !args.json) {
-        crate::print(&format!("reports of this machine's flows are taken from {address} until this command ends\n"))?;
+        crate::print::out(&format!(
+            "reports of this machine's flows are taken from {address} until this command ends\n"
+        ))?;
     }
     let (mut shown, mut unserved) = (Instant::now(), Seldom::default());
     while !ending.has_come() {

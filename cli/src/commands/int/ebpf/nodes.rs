@@ -111,7 +111,7 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
         sink.ensure()?;
         for report in sink.reports(ROUND)? {
             if args.node.json {
-                crate::print(&format!("{}\n", String::from_utf8_lossy(&report.to_json())))?;
+                crate::print::out(&format!("{}\n", String::from_utf8_lossy(&report.to_json())))?;
             }
             sums.add(&report);
             bus.publish(Kind::Flow(flow_number(&report.tuple)), &Body::Flow(report));
@@ -125,7 +125,7 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
         heart.beat(&bus, Some(&limits), sink.flows());
         if !args.node.json && reported.elapsed() >= EVERY && sums.reports > 0 {
             reported = Instant::now();
-            crate::print(&std::mem::take(&mut sums).line(sink.flows()))?;
+            crate::print::out(&std::mem::take(&mut sums).line(sink.flows()))?;
         }
     }
     let mut all = counters(sink.counters().entries());
@@ -170,7 +170,7 @@ impl Sums {
 /// Says that it runs, where no JSON is expected.
 fn say(args: &NodeArgs, line: &str) -> anyhow::Result<()> {
     if !args.json {
-        crate::print(&format!("{line}\n"))?;
+        crate::print::out(&format!("{line}\n"))?;
     }
     Ok(())
 }
@@ -204,5 +204,5 @@ fn counting<T>(
 pub(super) fn show(counters: &Map<String, Value>, json: bool) -> anyhow::Result<()> {
     let lines = || counters.iter().map(|(name, value)| format!("{name} {value}\n")).collect::<String>();
     let text = if json { format!("{}\n", Value::Object(counters.clone())) } else { lines() };
-    Ok(crate::print(&text)?)
+    Ok(crate::print::out(&text)?)
 }

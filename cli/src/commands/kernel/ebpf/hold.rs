@@ -28,7 +28,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     let held = named.load(&args.reports)?;
     let default = if args.default { Some(Default::set(module.name)?) } else { None };
     if args.json {
-        crate::print(&format!("{}\n", loaded(&named, default.as_ref())))?;
+        crate::print::out(&format!("{}\n", loaded(&named, default.as_ref())))?;
         return hold(ends, &held);
     }
     let also = default.as_ref().map(|default| format!(", and the default instead of {}", default.before()));
@@ -36,7 +36,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
         Named::Module(module) => format!("{} is loaded", module.name),
         Named::Controller(spec) => format!("{} is loaded, and steered by {spec},", module.name),
     };
-    crate::print(&format!("{what} until this command ends{}\n", also.unwrap_or_default()))?;
+    crate::print::out(&format!("{what} until this command ends{}\n", also.unwrap_or_default()))?;
     hold(ends, &held)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn unload(args: &UnloadArgs) -> anyhow::Result<ExitCode> {
     }
     let ids: Vec<String> = holders.iter().map(|holder| holder.process.to_string()).collect();
     wait_until_gone(module, &ids)?;
-    crate::print(&if args.json {
+    crate::print::out(&if args.json {
         let processes: Vec<_> = holders.iter().map(|holder| holder.process).collect();
         format!("{}\n", json!({ "module": name, "ended_processes": processes }))
     } else {

@@ -27,7 +27,7 @@ const COLUMNS: [Column; 5] =
 
 pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let rows = rows(&Kernel::running(), holders());
-    crate::print(&if args.json { as_json(&rows) } else { as_table(&rows) })?;
+    crate::print::out(&if args.json { as_json(&rows) } else { as_table(&rows) })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,0 +1,34 @@
+//! Features of this machine, for people and programs.
+
+use std::fmt::Write;
+
+use paceline_emulator::machine::{Feature, Verdict};
+use serde_json::{Value, json};
+
+/// One line a feature.
+pub(crate) fn describe(text: &mut String, features: &[&Feature]) -> std::fmt::Result {
+    let width = features.iter().map(|feature| feature.name.len()).max().unwrap_or(0);
+    for feature in features {
+        let (verdict, detail) = words(&feature.verdict);
+        writeln!(text, "{:width$}  {verdict}: {detail}", feature.name)?;
+    }
+    Ok(())
+}
+
+/// A verdict and its detail, for people and programs.
+pub(crate) fn words(verdict: &Verdict) -> (&'static str, &str) {
+    match verdict {
+        Verdict::Works(how) => ("works", how),
+        Verdict::FallsBack(to) => ("falls back", to),
+        Verdict::No(reason) => ("no", reason),
+    }
+}
+
+/// A verdict and its detail, by the feature's name.
+pub(crate) fn features_as_json(features: &[&Feature]) -> Value {
+    let verdicts = features.iter().map(|feature| {
+        let (verdict, detail) = words(&feature.verdict);
+        (feature.name.to_owned(), json!({ "verdict": verdict, "detail": detail }))
+    });
+    Value::Object(verdicts.collect())
+}
