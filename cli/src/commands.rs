@@ -50,7 +50,7 @@ pub(crate) mod send;
 #[cfg(target_os = "linux")]
 pub(crate) mod serve;
 #[cfg(target_os = "linux")]
-mod sharing;
+mod serving;
 #[cfg(target_os = "linux")]
 pub(crate) mod shim;
 pub(crate) mod sweep;

@@ -1,5 +1,6 @@
 //! One line on standard error.
 
+use std::error::Error;
 use std::io::Write;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -31,8 +32,14 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// An error and its causes, each once: the text of many errors includes their cause.
 pub(crate) fn of_error(error: &anyhow::Error) -> String {
+    with_causes(error.as_ref())
+}
+
+/// The same of an error of any type.
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
+    let causes = std::iter::successors(error.source(), |cause| (**cause).source());
+    for cause in causes.map(ToString::to_string) {
         if !line.contains(&cause) {
             line.push_str(": ");
             line.push_str(&cause);

@@ -3,6 +3,12 @@
 
 use std::process::ExitCode;
 
+#[cfg(target_os = "linux")]
+use paceline_emulator::command::CommandError;
+
+#[cfg(target_os = "linux")]
+use crate::complaint;
+
 /// An exit status other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -25,4 +31,11 @@ impl From<Exit> for ExitCode {
 /// Success, unless something failed.
 pub(crate) fn unless_failed(failed: bool) -> ExitCode {
     if failed { Exit::Failed.into() } else { ExitCode::SUCCESS }
+}
+
+/// Says why a program did not start: the exit status that a shell would have.
+#[cfg(target_os = "linux")]
+pub(crate) fn not_started(error: &CommandError) -> ExitCode {
+    complaint::print(&error.to_string());
+    error.exit_status().into()
 }

@@ -20,6 +20,21 @@ pub(crate) enum Announce {
     OnTerminals,
 }
 
+/// The form of a bar of bytes.
+#[cfg(target_os = "linux")]
+pub(crate) const BYTES: &str = "{bytes} of {total_bytes} [{wide_bar}] {binary_bytes_per_sec}, {eta} left";
+
+/// A bar in this form (`indicatif`'s templates) on standard error, where that is a terminal.
+pub(crate) fn drawn(template: &str) -> ProgressBar {
+    if !terminal::draws() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(0).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A bar of runs.
 #[derive(Clone)]
 pub(crate) struct Bar {
@@ -31,13 +46,7 @@ impl Bar {
     /// In this form (`indicatif`'s templates).
     pub(crate) fn new(template: &str, announce: Announce) -> Self {
         let announces = std::io::stderr().is_terminal() || announce == Announce::Always;
-        if !terminal::draws() {
-            return Self { bar: ProgressBar::hidden(), announces };
-        }
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::new(0).with_style(style);
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, announces }
+        Self { bar: drawn(template), announces }
     }
 
     /// Says something behind it.

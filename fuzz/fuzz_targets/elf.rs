@@ -1,9 +1,6 @@
 //! A program to be examined before it is started: a file that is broken is refused, and never harms.
 #![no_main]
 
-#[path = "../../cli/src/commands/shim/elf.rs"]
-mod elf;
-
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::AsRawFd;
@@ -11,6 +8,7 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
 use libfuzzer_sys::fuzz_target;
+use paceline_preload::Elf;
 
 /// A file in memory that has a path.
 static FILE: LazyLock<Mutex<File>> = LazyLock::new(|| {
@@ -22,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut file = FILE.lock().expect("one thread");
     file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(bytes)).expect("memory takes it");
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    match elf::Elf::read(Path::new(&path)) {
+    match Elf::read(Path::new(&path)) {
         Ok(Some(elf)) => {
             assert!(elf.bits == 32 || elf.bits == 64);
             assert!(elf.is_like(&elf) && !elf.architecture().is_empty());

@@ -1,11 +1,9 @@
 //! `paceline alcc`: files over framed connections above TCP.
 
 mod asking;
-mod channel;
 mod fetch;
 mod send;
 mod serve;
-mod tls;
 mod token;
 
 use std::process::ExitCode;

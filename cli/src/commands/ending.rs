@@ -57,4 +57,9 @@ impl Ending {
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
     }
+
+    /// Is set when one has come.
+    pub(crate) fn shared(self) -> Arc<AtomicBool> {
+        self.0
+    }
 }

@@ -8,10 +8,10 @@ use anyhow::{anyhow, bail};
 use paceline_files::Draft;
 use paceline_linux::clock::Clock;
 use paceline_udp::connect;
-use paceline_udp::transfer::{Place, take};
+use paceline_udp::transfer::{Place, TransferError, take};
 use paceline_udp::wire::control::Job;
 
-use super::udp::{Asking, address, unplaced};
+use super::udp::{Asking, address};
 
 /// Fetch a file, or filler bytes, from a paceline serve, under any controller.
 #[derive(clap::Args)]
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(draft) => {
             let bytes = welcome.bytes.ok_or_else(|| anyhow!("{peer} does not say how long the file is"))?;
             let file = Arc::new(draft.file().try_clone()?);
-            Some(Place { file, bytes, keep: Box::new(|| draft.finish().map_err(unplaced)) })
+            Some(Place { file, bytes, keep: Box::new(|| draft.finish().map_err(TransferError::from)) })
         }
     };
     let mut report = asking.report("received", peer, &plan);

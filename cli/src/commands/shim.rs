@@ -1,8 +1,5 @@
 //! `paceline shim`: any program's TCP connections under a controller of its choice.
 
-mod elf;
-mod program;
-
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,12 +12,14 @@ use paceline_alcc::options::{LOG, Lower, OPTIONS, OptionProblem, Options, Option
 use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_emulator::command::{CommandError, NOT_RUNNABLE, find};
 use paceline_emulator::machine::Verdict;
+use paceline_preload::library::PRELOAD;
+use paceline_preload::program::{ASAN, ORDER};
+use paceline_preload::{Library, examine};
 use serde_json::json;
 
 use super::verdicts::words;
 use crate::complaint;
-use crate::exit::unless_failed;
-use elf::Elf;
+use crate::exit::{not_started, unless_failed};
 
 /// Run a program whose TCP connections send as another congestion controller has it, without a change to the program, to
 /// its clients or to the kernel.
@@ -92,13 +91,6 @@ impl Given {
     }
 }
 
-/// File name of the preloaded library.
-const LIBRARY: &str = "libpaceline_shim.so";
-/// Names the preloaded library, instead of the places where it is looked for.
-const PLACE: &str = "PACELINE_SHIM";
-/// What the dynamic linker loads first.
-const PRELOAD: &str = "LD_PRELOAD";
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(program) = &args.check {
         return check(program, args.json);
@@ -107,10 +99,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (name, words) = args.command.split_first().context("no program is given")?;
     let path = match find(name) {
         Ok(path) => path,
-        Err(error) => return Ok(refuse(&error)),
+        Err(error) => return Ok(not_started(&error)),
     };
-    let (library, elf) = library()?;
-    let examined = match program::examine(&path, Some(&elf)) {
+    let library = Library::find()?;
+    let examined = match examine(&path, Some(&library.elf)) {
         Ok(examined) => examined,
         Err(error) => return Ok(refuse_script(name, &error)),
     };
@@ -121,26 +113,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Verdict::No(_) => bail!(line),
     }
     let mut command = Command::new(path);
-    command.arg0(name).args(words).envs(variables).env(PRELOAD, preload(&library)?);
+    command.arg0(name).args(words).envs(variables).env(PRELOAD, library.preload()?);
     if examined.wants_order {
-        let mut options = std::env::var(program::ASAN).unwrap_or_default();
+        let mut options = std::env::var(ASAN).unwrap_or_default();
         if !options.is_empty() {
             options.push(':');
         }
-        command.env(program::ASAN, options + program::ORDER);
+        command.env(ASAN, options + ORDER);
     }
     let error = command.exec();
     complaint::print(&format!("{}: it cannot be run ({error}); give an executable file", name.display()));
     Ok(ExitCode::from(NOT_RUNNABLE))
 }
 
-/// One line, and the exit status that a shell would have.
-fn refuse(error: &CommandError) -> ExitCode {
-    complaint::print(&error.to_string());
-    ExitCode::from(error.exit_status())
-}
-
-/// As [`refuse`], for a script whose interpreter cannot be had.
+/// As [`not_started`], for a script whose interpreter cannot be had.
 fn refuse_script(name: &OsStr, error: &CommandError) -> ExitCode {
     let name = name.display();
     let line = match error {
@@ -223,55 +209,15 @@ fn servable(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Finds the preloaded library: named by `PACELINE_SHIM`, beside this executable, or in `../lib/paceline` from there.
-///
-/// # Errors
-/// When there is none, or it cannot be preloaded.
-pub(crate) fn library() -> anyhow::Result<(PathBuf, Elf)> {
-    let place = match std::env::var_os(PLACE).filter(|place| !place.is_empty()) {
-        Some(place) => absolute(PLACE, Path::new(&place))?,
-        None => {
-            let executable = std::env::current_exe().context("the path of this executable cannot be found")?;
-            let folder = executable.parent().unwrap_or(Path::new("/"));
-            let places = [folder.join(LIBRARY), folder.join("../lib/paceline").join(LIBRARY)];
-            let found = places.iter().find(|place| place.exists()).with_context(|| {
-                let (folder, prefix) = (folder.display(), folder.parent().unwrap_or(folder).display());
-                // `cargo install` brings the command alone.
-                format!(
-                    "{LIBRARY}: it is not in {folder}; in paceline's sources run: make build install PREFIX={prefix} \
-                     (or name it in {PLACE})"
-                )
-            })?;
-            found.canonicalize().unwrap_or_else(|_| found.clone())
-        }
-    };
-    let shown = place.display().to_string();
-    if shown.contains([' ', ':', '\n', '\t']) {
-        bail!("{shown}: LD_PRELOAD takes no path with a space or a colon; move the library and name it in {PLACE}");
-    }
-    let elf = Elf::read(&place).map_err(|error| anyhow!("{shown}: {error}; name the library {LIBRARY} in {PLACE}"))?;
-    let elf = elf.filter(|elf| elf.linker.is_none() && !elf.needed.is_empty());
-    Ok((place, elf.ok_or_else(|| anyhow!("{shown}: it is not a shared library; name {LIBRARY} in {PLACE}"))?))
-}
-
-/// The library before those that are preloaded already, and once.
-fn preload(library: &Path) -> anyhow::Result<OsString> {
-    let present = std::env::var(PRELOAD).unwrap_or_default();
-    let others = present.split([' ', ':']).filter(|path| !path.is_empty());
-    let others = others.filter(|path| Path::new(path).file_name() != Some(OsStr::new(LIBRARY)));
-    let library = library.to_str().context("the path of the library is not text")?;
-    Ok(std::iter::once(library).chain(others).collect::<Vec<_>>().join(":").into())
-}
-
 /// Reports on a program without running it.
 fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
     let path = match find(name) {
         Ok(path) => path,
-        Err(error) => return Ok(refuse(&error)),
+        Err(error) => return Ok(not_started(&error)),
     };
-    let library = library();
-    let elf = library.as_ref().ok().map(|(_, elf)| elf);
-    let examined = match program::examine(&path, elf) {
+    let library = Library::find();
+    let elf = library.as_ref().ok().map(|library| &library.elf);
+    let examined = match examine(&path, elf) {
         Ok(examined) => examined,
         Err(error) => return Ok(refuse_script(name, &error)),
     };
@@ -280,8 +226,8 @@ fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         let (verdict, detail) = words(&examined.verdict);
         let (library, problem) = match &library {
-            Ok((path, _)) => (Some(path.display().to_string()), None),
-            Err(error) => (None, Some(complaint::of_error(error))),
+            Ok(library) => (Some(library.path.display().to_string()), None),
+            Err(error) => (None, Some(complaint::with_causes(error))),
         };
         let object = json!({
             "program": path.display().to_string(),
@@ -299,8 +245,8 @@ fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
         text += "not knowable before it runs: a seccomp filter (a program that makes one is left to the kernel), own system calls, io_uring\n";
     }
     match library {
-        Ok((path, _)) => text += &format!("library: {}\n", path.display()),
-        Err(error) => text += &format!("library: {}\n", complaint::of_error(&error)),
+        Ok(library) => text += &format!("library: {}\n", library.path.display()),
+        Err(error) => text += &format!("library: {}\n", complaint::with_causes(&error)),
     }
     crate::print::out(&text)?;
     Ok(unless_failed(!served))

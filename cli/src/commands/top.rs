@@ -1,6 +1,5 @@
 //! `paceline top`: the sockets of shimmed programs, live.
 
-mod below;
 mod table;
 
 use std::collections::HashMap;
@@ -8,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use paceline_alcc::export::{Line, Process, survey};
+use paceline_alcc::export::{Line, Process, Unserved, survey};
 use serde_json::{Value, json};
 
 use super::{BadValue, count, live};
@@ -34,14 +33,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut below = below::Below::default();
+    let mut unserved = Unserved::default();
     let mut before = None;
     let mut said = Vec::new();
     let mut sort = args.sort;
     live::show_keyed(&args.live, |space, key| {
         let mut answers = survey();
         args.select(&mut answers.processes);
-        answers.missing.extend(below.note());
+        answers.missing.extend(unserved.note());
         let notes = answers.notes();
         if args.live.json {
             // Once as long as it stays so.

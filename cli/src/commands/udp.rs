@@ -8,14 +8,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
-use paceline_cc::datapath::UDP;
-use paceline_cc::{Ability, Nanos};
-use paceline_files::{OutputError, followed, secret};
+use paceline_cc::Nanos;
+use paceline_files::{followed, secret};
 use paceline_lab::input::{self, Bounds};
+use paceline_udp::client::{Order, OrderError};
 use paceline_udp::seal::make_key;
-use paceline_udp::transfer::{Interval, Plan, TransferError, Transferred, room};
-use paceline_udp::wire::control::Hello;
-use paceline_udp::wire::control::Job;
+use paceline_udp::transfer::{Interval, Plan, Transferred};
+use paceline_udp::wire::control::{Hello, Job};
 use paceline_udp::{Key, Offload};
 use serde_json::{Value, json};
 
@@ -98,32 +97,14 @@ impl Asking {
         bytes: Option<u64>,
         name: &str,
     ) -> anyhow::Result<(Hello, Plan)> {
-        let spec = input::controller(&self.cc).map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
-        UDP.carries(&spec).map_err(|misfit| anyhow!("--cc {}: {misfit}", self.cc))?;
+        let controller = input::controller(&self.cc).map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
         check_name(name)?;
-        let overhead = if sealed { paceline_udp::seal::TAG } else { 0 };
-        let mss = room(self.mtu, peer.is_ipv4(), overhead, spec.needs(Ability::ReceiverHalf));
-        // Who receives needs no more than the name of a controller without a receiver half.
-        let receives = matches!(job, Job::Discard | Job::Store);
-        let controller = if spec.is_local() && receives { spec.entry().name.to_owned() } else { spec.to_string() };
-        if spec.is_local() && !receives {
-            bail!("--cc {}: the other end sends, and has no such file; name a model that comes with paceline", self.cc);
-        }
-        let hello = Hello {
-            random: [0; 16],
-            cookie: None,
-            job,
-            mss,
-            // They cost nine bytes a packet; chirps cannot do without.
-            arrivals: true,
-            ack_every: self.ack_every,
-            bytes,
-            controller,
-            name: name.to_owned(),
-        };
-        let plan = Plan::of(&hello, self.common.patience()?).map_err(|error| anyhow!("--mtu {}: {error}", self.mtu))?;
-        let plan = Plan { controller: spec, ..plan };
-        Ok((hello, plan))
+        let (mtu, ack_every, name) = (self.mtu, self.ack_every, name.to_owned());
+        let order = Order { job, controller, mtu, ack_every, bytes, name };
+        order.hello(peer, sealed, self.common.patience()?).map_err(|error| match error {
+            OrderError::Plan(error) => anyhow!("--mtu {mtu}: {error}"),
+            error => anyhow!("--cc {}: {error}", self.cc),
+        })
     }
 }
 
@@ -143,14 +124,6 @@ pub(super) fn key(path: &Path) -> anyhow::Result<Key> {
 /// The bytes of such a key.
 pub(super) fn secret(path: &Path) -> anyhow::Result<[u8; 32]> {
     key(path).map(|key| *key.bytes())
-}
-
-/// Where a file is to come could not be had.
-pub(super) fn unplaced(error: OutputError) -> TransferError {
-    match error.source.kind() {
-        ErrorKind::AlreadyExists => TransferError::Taken,
-        _ => TransferError::Unplaced(Box::new(error)),
-    }
 }
 
 pub(super) fn seconds(option: &str, value: f64) -> anyhow::Result<Nanos> {

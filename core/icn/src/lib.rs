@@ -35,7 +35,7 @@ pub use name::Name;
 pub use pace::{Limits, Pace};
 pub use ranges::{Ranges, Units};
 pub use router::{Burst, Found, Missing, Router, RouterConfig, RouterStats, Shelf};
-pub use shares::{Shares, Standing, makes_room};
+pub use shares::{HeldPlace, Shares, Sharing, Standing, makes_room};
 pub use signed::{BadRecord, Record};
 pub use token::Secrets;
 pub use tree::{Verdict, Verifier};

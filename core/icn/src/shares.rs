@@ -7,6 +7,7 @@
 //! 1: who is alone may have half of the places, and the next that comes finds some. The first place of each is to be had while there is one.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_cc::Nanos;
 
@@ -67,6 +68,42 @@ impl<K: Ord> Shares<K> {
     }
 }
 
+/// [`Shares`] of places that several threads take.
+#[derive(Debug)]
+pub struct Sharing<K>(Mutex<Shares<K>>);
+
+/// One place of a [`Sharing`], until it is dropped.
+#[derive(Debug)]
+pub struct HeldPlace<K: Ord> {
+    who: K,
+    places: Arc<Sharing<K>>,
+}
+
+impl<K: Ord + Clone> Sharing<K> {
+    /// `most` places, all free.
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Shares::new(most))))
+    }
+
+    /// A place for `who`, where there is one.
+    pub fn take(self: &Arc<Self>, who: &K) -> Option<HeldPlace<K>> {
+        let taken = self.lock().take(who.clone(), 1);
+        taken.then(|| HeldPlace { who: who.clone(), places: Arc::clone(self) })
+    }
+}
+
+impl<K> Sharing<K> {
+    fn lock(&self) -> MutexGuard<'_, Shares<K>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Ord> Drop for HeldPlace<K> {
+    fn drop(&mut self) {
+        self.places.lock().give_back(&self.who, 1);
+    }
+}
+
 /// What has a place: for whom, and how long it has done nothing for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -117,6 +154,15 @@ mod tests {
         assert_eq!((shares.of(&"a"), shares.taken()), (0, 8));
         shares.give_back(&"none", 1);
         assert_eq!(shares.taken(), 8);
+    }
+
+    #[test]
+    fn a_place_is_free_again_once_it_is_dropped() {
+        let places = Sharing::new(2);
+        let held = places.take(&"a").unwrap();
+        assert!(places.take(&"a").is_none() && places.take(&"b").is_some());
+        drop(held);
+        assert!(places.take(&"a").is_some());
     }
 
     fn source(host: u8) -> Source {

@@ -16,6 +16,7 @@ mod qlog;
 mod search;
 mod server;
 mod survey;
+mod unserved;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub use client::read;
 pub use metrics::registry;
 pub use server::Export;
 pub use survey::{Answers, processes, survey};
+pub use unserved::Unserved;
 
 /// The address for Prometheus.
 pub const METRICS: &str = "PACELINE_METRICS";

@@ -6,6 +6,7 @@
 //! - What outlives its process is a [`Kept`] file, under a name that is ours, with a note beside it that says what it is a part of.
 //!   Anything else that stands there stays as it is.
 //! - What others than we can have put there is opened by [`regular()`], which follows no link and waits for no one.
+//! - A stranger names a file of a folder by its plain name ([`plain()`]), and gets regular files alone ([`given()`]).
 //! - Secrets are for their owner alone ([`secret`]).
 
 mod draft;
@@ -17,6 +18,8 @@ mod place;
 mod regular;
 #[cfg(target_os = "linux")]
 pub mod secret;
+#[cfg(target_os = "linux")]
+mod served;
 
 use std::fs::File;
 use std::path::Path;
@@ -28,6 +31,8 @@ pub use kept::{Kept, Unplaced, part_of, tidy};
 pub use place::{is_standard, replace};
 #[cfg(target_os = "linux")]
 pub use regular::{create_own, followed, own, regular};
+#[cfg(target_os = "linux")]
+pub use served::{NotPlain, given, plain};
 
 /// The folder that a path is in.
 pub fn folder_of(path: &Path) -> &Path {

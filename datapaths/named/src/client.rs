@@ -21,7 +21,7 @@ mod record;
 mod requester;
 mod seen;
 
-pub use file::{Fetched, fetch_to_file};
+pub use file::{Fetched, fetch_in_order, fetch_to_file};
 pub use paceline_icn::fetch::{Failed, FetchStats};
 pub use reader::Reader;
 pub use record::{record, record_blocking, target, target_blocking};

@@ -1,8 +1,11 @@
 //! Recording delivery traces between two machines: both ends keep the link backlogged in the directions that are wanted, and take
-//! down when packets arrive. [`paceline_transport::saturator`] decides what leaves when; here are sockets, terms and the end.
+//! down when packets arrive. [`paceline_transport::saturator`] decides what leaves when; here are sockets, terms and the end. One end asks
+//! ([`ask`], [`fetch`]), the other waits ([`RecordServer`]).
 //!
 //! Packets of data and acknowledgements are those of every session, with two differences: a position is the packet's number, and both
 //! ends send both (docs/design/udp-wire.md).
+
+mod session;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +23,7 @@ use super::outcome::Trouble;
 use super::transfer::{TransferError, answer, conclude, give_up};
 use super::wire::DATA_HEADER;
 use super::wire::control::{Close, Verdict};
+pub use session::{RecordEnd, RecordError, RecordServer, RecordSession, ask, fetch};
 
 /// Bytes of an opportunity, and of a packet of data, from the IP header on (Mahimahi).
 const OPPORTUNITY: u32 = 1500;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use paceline_cc::{Env, Nanos, Spec, Time};
+use paceline_files::OutputError;
 use paceline_transport::{AckPolicy, Config, Pace, Sender, stream};
 use ring::digest::{Context, SHA256};
 
@@ -110,8 +111,8 @@ pub enum TransferError {
     #[error("the content cannot be read: {0}")]
     Unreadable(#[source] io::Error),
     /// The content cannot be put in its place.
-    #[error("{0}")]
-    Unplaced(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Unplaced(OutputError),
     /// The content's place was taken while it was on its way.
     #[error(
         "a file of this name appeared there meanwhile: it stays, and what was sent is not kept; choose another name"
@@ -123,6 +124,15 @@ pub enum TransferError {
     /// It was asked to stop.
     #[error("it was stopped")]
     Stopped,
+}
+
+impl From<OutputError> for TransferError {
+    fn from(error: OutputError) -> Self {
+        match error.source.kind() {
+            io::ErrorKind::AlreadyExists => Self::Taken,
+            _ => Self::Unplaced(error),
+        }
+    }
 }
 
 /// A stretch of a transfer.

@@ -5,6 +5,7 @@ mod endpoints;
 mod handshake;
 mod port;
 mod relay;
+mod server;
 mod transfer;
 
 use std::thread::{self, JoinHandle};

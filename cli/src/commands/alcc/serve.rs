@@ -1,50 +1,33 @@
 //! `paceline alcc serve`: takes uploads, and gives files.
 
 mod outcome;
-mod room;
-mod session;
-mod store;
-mod strangers;
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::anyhow;
 use paceline_alcc::transfer::PORT;
 use paceline_alcc::transfer::token::Key;
-use paceline_alcc::{Engine, Mode, Options};
-use paceline_cc::{Ability, Bytes, Spec};
-use paceline_icn::Source;
-use paceline_lab::input;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustls::ServerConfig;
+use paceline_cc::Bytes;
+use paceline_files::secret;
+use paceline_lab::input::{self, Bounds};
+use paceline_transfer::tls::{self, TlsError};
+use paceline_transfer::{UploadEvent, UploadOptions, UploadServeError, UploadServer};
 use serde_json::json;
 
-use super::tls;
-use crate::commands::ending::{Ending, Ends};
+use crate::commands::ending::Ends;
 use crate::commands::serve::troubles::Troubles;
-use crate::commands::sharing::Sharing;
+use crate::commands::serving::Serving;
 use crate::commands::udp;
+use crate::complaint::{self, with_causes};
 use crate::exit::unless_failed;
-use outcome::Outcome;
-use store::Store;
-use strangers::Strangers;
 
-/// Most sessions at once of those who may ask (our choice: each is a thread and some MB; as many as `paceline serve` has).
-const MOST_SESSIONS: usize = 128;
-/// Most threads: of sessions, of clients that have not asked yet, and of those that hear that there are too many (our choice). While there
-/// are so many, further clients wait.
-const MOST_THREADS: usize = 1024;
-/// How often it is looked whether a signal came (our choice).
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// Until a socket that failed is asked again (our choice: a host that is out of memory gets time).
-const PAUSE: Duration = Duration::from_millis(100);
-/// How long sessions may take to end once a signal came (our choice).
-const FAREWELL: Duration = Duration::from_secs(3);
+/// A private key is some kilobytes (our choice).
+const PEM: Bounds = Bounds { file: 1 << 20, line: 1 << 20 };
 
 /// Take uploads into a folder, resume them, and give files, over TCP with any controller above it.
 ///
@@ -55,9 +38,8 @@ pub(crate) struct Args {
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value_t = format!("127.0.0.1:{PORT}"))]
     listen: String,
-    /// Files go into this folder, made if it does not exist, once they are whole; those in it may be fetched.
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    #[command(flatten)]
+    serving: Serving,
     /// The key that tokens are made of: a file with 64 hexadecimal digits that no other user may read.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -82,131 +64,88 @@ pub(crate) struct Args {
     /// A JSON object for each session instead of a line for people.
     #[arg(long)]
     json: bool,
-    /// End after the first session.
-    #[arg(long)]
-    once: bool,
-}
-
-/// What every session needs.
-struct Terms {
-    engine: Arc<Engine>,
-    store: Store,
-    key: Option<Key>,
-    open: bool,
-    tls: Option<Arc<ServerConfig>>,
-    patience: Duration,
-    ending: Ending,
-    sessions: Arc<Sharing<Who>>,
-    strangers: Arc<Strangers>,
-}
-
-/// Who asks: those with a token of this scope, or without a key those that come from this address.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Who {
-    Scope(String),
-    Address(Source),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let patience = Duration::from_nanos(udp::seconds("--timeout", args.timeout)?.as_nanos());
-    let controller = controller(&args.controller)?;
-    if let Some(dir) = &args.dir {
-        paceline_files::check_folder(dir)?;
-        std::fs::create_dir_all(dir).with_context(|| format!("--dir {}: cannot be made", dir.display()))?;
-    }
-    let key = args.key.as_deref().map(udp::secret).transpose()?.map(|secret| Key::new(&secret));
+    let text = &args.controller;
+    let controller = input::controller(text).map_err(|error| anyhow!("--controller {text}: {error}"))?;
     let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificate), Some(key)) => Some(tls::server(certificate, key)?),
+        (Some(certificate), Some(key)) => Some(server_tls(certificate, key)?),
         _ => None,
     };
     let address = udp::address_at(&args.listen, PORT)?;
-    let listener = TcpListener::bind(address).with_context(|| format!("--listen {address}: cannot listen there"))?;
-    listener.set_nonblocking(true)?;
-    let ends = Ends::begin()?;
-    let options = Options { controller, mode: Mode::Framed, ..Options::default() };
-    let terms = Arc::new(Terms {
-        engine: Engine::start(options).context("the engine above TCP cannot start")?,
-        store: Store::new(args.dir.clone(), args.max_size.0)?,
-        key,
+    let ending = Ends::begin()?.watched()?;
+    let options = UploadOptions {
+        dir: args.serving.dir.clone(),
+        largest: args.max_size.0,
+        key: args.key.as_deref().map(udp::secret).transpose()?.map(|secret| Key::new(&secret)),
         open: args.open,
         tls,
         patience,
-        ending: ends.watched()?,
-        sessions: Sharing::new(MOST_SESSIONS),
-        strangers: Arc::default(),
-    });
-    let address = listener.local_addr()?;
-    crate::print::out(&if args.json {
-        format!("{}\n", json!({ "listening": address.to_string(), "tls": terms.tls.is_some() }))
-    } else {
-        format!("listening at {address}{}\n", if terms.tls.is_some() { ", TLS" } else { "" })
-    })?;
-    serve(&listener, &terms, args.json, args.once)
-}
-
-fn controller(text: &str) -> anyhow::Result<Spec> {
-    let spec = input::controller(text).map_err(|error| anyhow!("--controller {text}: {error}"))?;
-    if spec.needs(Ability::ReceiverHalf) {
-        bail!(
-            "--controller {text}: it needs its receiver half at the client, which does not know it; choose another, such as copa"
-        );
+        stop: ending.shared(),
+        report: reporter(args.json),
+        ..UploadOptions::new(controller)
+    };
+    let secure = options.tls.is_some();
+    let server = UploadServer::bind(address, options).map_err(|error| refused(error, args))?;
+    say_where(server.address()?, secure, args.json)?;
+    if args.serving.once {
+        return Ok(unless_failed(server.run_once()?.is_some_and(|outcome| !outcome.is_done())));
     }
-    Mode::Framed.datapath().carries(&spec).map_err(|misfit| anyhow!("--controller {text}: {misfit}"))?;
-    Ok(spec)
-}
-
-fn serve(listener: &TcpListener, terms: &Arc<Terms>, json: bool, once: bool) -> anyhow::Result<ExitCode> {
-    let mut troubles = Troubles::default();
-    let mut sessions: Vec<JoinHandle<Outcome>> = Vec::new();
-    while !terms.ending.has_come() {
-        sessions.retain(|session| !session.is_finished());
-        if sessions.len() >= MOST_THREADS {
-            thread::sleep(PAUSE);
-            continue;
-        }
-        // An interrupted wait is a short one.
-        let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&LOOK));
-        let (stream, peer) = match listener.accept() {
-            Ok(accepted) => accepted,
-            Err(error) if is_nothing(&error) => continue,
-            Err(error) => {
-                troubles.say_of_all(&anyhow::Error::new(error).context("cannot take a connection"));
-                thread::sleep(PAUSE);
-                continue;
-            }
-        };
-        match begin(stream, peer, terms, json) {
-            Ok(session) if once => {
-                let outcome = session.join().map_err(|_| anyhow!("the session's thread panicked"))?;
-                return Ok(unless_failed(!outcome.is_done()));
-            }
-            Ok(session) => sessions.push(session),
-            Err(error) => troubles.no_session(peer, &error),
-        }
-    }
-    let until = Instant::now() + FAREWELL;
-    while sessions.iter().any(|session| !session.is_finished()) && Instant::now() < until {
-        thread::sleep(Duration::from_millis(10));
-    }
+    server.run();
     Ok(ExitCode::SUCCESS)
 }
 
-/// No one there, or no more.
-fn is_nothing(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
+fn say_where(address: SocketAddr, tls: bool, json: bool) -> io::Result<()> {
+    crate::print::out(&if json {
+        format!("{}\n", json!({ "listening": address.to_string(), "tls": tls }))
+    } else {
+        format!("listening at {address}{}\n", if tls { ", TLS" } else { "" })
+    })
 }
 
-fn begin(stream: TcpStream, peer: SocketAddr, terms: &Arc<Terms>, json: bool) -> anyhow::Result<JoinHandle<Outcome>> {
-    stream.set_nonblocking(false)?;
-    // Before the handshake is done nothing can be said.
-    let unheard = terms.tls.as_ref().map(|_| stream.try_clone()).transpose()?;
-    let (stranger, terms) = (terms.strangers.enter(peer, unheard), Arc::clone(terms));
-    let session = move || {
-        let outcome = session::run(stream, peer, &terms, stranger);
-        // When standard output is closed there is nowhere to report to.
-        let _ = crate::print::out(&if json { outcome.as_json() } else { outcome.as_line() });
-        outcome
-    };
-    thread::Builder::new().name("session".to_owned()).spawn(session).context("no thread")
+/// A line for each session that ended, and for what this host could not do.
+fn reporter(json: bool) -> Arc<dyn Fn(UploadEvent<'_>) + Send + Sync> {
+    let troubles = Mutex::new(Troubles::default());
+    Arc::new(move |event| {
+        let troubles = || troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            // When standard output is closed there is nowhere to report to.
+            UploadEvent::Ended(outcome) if json => drop(crate::print::out(&outcome::as_json(outcome))),
+            UploadEvent::Ended(outcome) => drop(crate::print::out(&outcome::as_line(outcome))),
+            UploadEvent::NoSession { peer, error } => troubles().no_session(peer, error),
+            UploadEvent::NoConnection(error) => troubles().say_of_all(error),
+            UploadEvent::NoFile(error) => complaint::print(&format!("an upload or a file: {error}")),
+        }
+    })
+}
+
+/// Why there is no server, with the option that it is about.
+fn refused(error: UploadServeError, args: &Args) -> anyhow::Error {
+    match error {
+        UploadServeError::ReceiverHalf | UploadServeError::Misfit(_) => {
+            anyhow!("--controller {}: {error}", args.controller)
+        }
+        UploadServeError::NoFolder { .. } => anyhow!("--dir {}", with_causes(&error)),
+        UploadServeError::Listen { .. } => anyhow!("--listen {}", with_causes(&error)),
+        error => error.into(),
+    }
+}
+
+fn server_tls(certificate: &Path, key: &Path) -> anyhow::Result<Arc<tls::ServerConfig>> {
+    let name = key.display();
+    let pem = read_secret(key).map_err(|error| anyhow!("--tls-key {name}: cannot be used ({error})"))?;
+    tls::server(certificate, &pem).map_err(|error| match error {
+        TlsError::Certificates { .. } => anyhow!("--tls-cert {error}"),
+        error => anyhow!("--tls-key {name}: {}", with_causes(&error)),
+    })
+}
+
+/// A file that is for its owner alone.
+fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut file, mut bytes) = (input::open(path, PEM)?, Vec::new());
+    secret::check(file.get_ref(), path)?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

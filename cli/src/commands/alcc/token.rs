@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use paceline_alcc::transfer::token::{Key, PROOF};
 use paceline_files::secret;
-use ring::rand::{SecureRandom, SystemRandom};
+use paceline_transfer::{now, random};
 use serde_json::json;
 
 use crate::commands::{count, udp};
@@ -30,19 +29,6 @@ pub(crate) struct Args {
     /// As a JSON object.
     #[arg(long)]
     json: bool,
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
-}
-
-/// Bytes that no one can guess.
-pub(super) fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| anyhow!("the system gives no random numbers"))?;
-    Ok(bytes)
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -1,27 +1,27 @@
 //! `paceline icn fetch`.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use paceline_cc::Spec;
 use paceline_cc::observe::Observed;
 use paceline_experiment::{Layer, Moment, Subject, Tap};
+use paceline_files::{Draft, is_standard};
 use paceline_icn::Name;
 use paceline_lab::qlog::Qlog;
 use paceline_linux::thread::process_cpu_time;
-use paceline_named::client::{self, Fetched, Options, Progress, fetch_blocking, fetch_to_file};
+use paceline_named::client::{self, Fetched, Options, Progress, fetch_in_order, fetch_to_file};
 use serde_json::json;
 
 use super::super::udp::megabytes;
 use super::places::{Asking, Places};
 use crate::commands::BadValue;
-use paceline_files::{Draft, OutputError, is_standard};
+use crate::progress::{BYTES, drawn};
+use crate::terminal;
 
 /// Fetch an object from the routers that have it; every byte is verified.
 ///
@@ -78,17 +78,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut qlog = args.qlog.as_deref().map(|folder| qlog_of(folder, &args.name, &sources)).transpose()?;
     let mut options = observed(&spec, &sources, qlog.as_mut());
     options.patience = patience;
-    let bar = Bar::new();
-    options.progress = bar.as_ref().map(Bar::callback);
+    let bar = terminal::draws().then(|| drawn(BYTES));
+    options.progress = bar.as_ref().map(shown);
     let range = args.range.clone().unwrap_or(0..u64::MAX);
-    let done = if in_order {
-        fetch_in_order(&name, range, &sources, &out, options)
-    } else {
-        fetch_to_file(&name, &sources, range, &out, options).map_err(Into::into)
-    };
-    if let Some(bar) = bar {
-        bar.0.finish_and_clear();
-    }
+    let fetch = if in_order { fetch_in_order } else { fetch_to_file };
+    let done = fetch(&name, &sources, range, &out, options);
+    bar.iter().for_each(ProgressBar::finish_and_clear);
     let logs = qlog.map(Qlog::finish).transpose()?.unwrap_or_default();
     let done = done?;
     if !is_standard(&out) {
@@ -120,30 +115,6 @@ fn qlog_of(folder: &Path, name: &Name, sources: &[SocketAddr]) -> anyhow::Result
     let name = name.to_string();
     let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
     Ok(Qlog::new(folder, &name[..12], &format!("{name} from {}", sources.join(", ")))?)
-}
-
-/// Fetches into what takes bytes in order alone.
-fn fetch_in_order(
-    name: &Name,
-    range: Range<u64>,
-    sources: &[SocketAddr],
-    out: &Path,
-    options: Options,
-) -> anyhow::Result<Fetched> {
-    let begun = Instant::now();
-    let mut reader = fetch_blocking(name, sources, range, options)?;
-    let manifest = reader.manifest().clone();
-    let mut bytes = 0;
-    let mut draft = Draft::create(out)?;
-    while !draft.is_unread()
-        && let Some(piece) = reader.chunk_blocking()?
-    {
-        bytes += piece.len() as u64;
-        draft.write_all(&piece).map_err(|source| OutputError { path: out.to_owned(), source })?;
-    }
-    draft.finish()?;
-    let stats = reader.stats().cloned().unwrap_or_default();
-    Ok(Fetched { name: *name, manifest, resumed: 0, bytes, took: begun.elapsed(), stats })
 }
 
 fn as_json(done: &Fetched, spec: &Spec, out: &Path, sources: &[SocketAddr], logs: &[PathBuf]) -> String {
@@ -178,24 +149,11 @@ fn as_line(done: &Fetched, spec: &Spec, out: &Path) -> String {
     line + "\n"
 }
 
-/// A bar on standard error, where that is a terminal.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new() -> Option<Self> {
-        if !crate::terminal::draws() {
-            return None;
-        }
-        let template = "{bytes} of {total_bytes} [{wide_bar}] {binary_bytes_per_sec}, {eta} left";
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        Some(Self(ProgressBar::new(0).with_style(style)))
-    }
-
-    fn callback(&self) -> client::OnProgress {
-        let bar = self.0.clone();
-        Box::new(move |progress: &Progress| {
-            bar.set_length(progress.of);
-            bar.set_position(progress.bytes);
-        })
-    }
+/// Moves the bar.
+fn shown(bar: &ProgressBar) -> client::OnProgress {
+    let bar = bar.clone();
+    Box::new(move |progress: &Progress| {
+        bar.set_length(progress.of);
+        bar.set_position(progress.bytes);
+    })
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use paceline_named::store::{self, Published, Store};
 use serde_json::json;
+
+use crate::progress::drawn;
 
 /// Seconds of a day.
 const DAY: u64 = 86_400;
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(path) => Some(store::read_key(path)?),
         None => None,
     };
-    let bar = bar("{spinner} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left: {msg}");
+    let bar = drawn("{spinner} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left: {msg}");
     let mut file = None;
     let published = store.publish(&args.source, args.media_type.as_deref(), &mut |at| {
         if file.as_deref() != Some(at.file) {
@@ -104,15 +105,4 @@ fn as_json(name: &paceline_icn::Name, published: &Published, signed: Option<serd
         object["signed"] = signed;
     }
     object.to_string()
-}
-
-/// A bar in this form on standard error, where that is a terminal.
-pub(super) fn bar(template: &str) -> ProgressBar {
-    if !crate::terminal::draws() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(0).with_style(style);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::exit::Exit;
 use paceline_icn::Name;
 use paceline_named::store::{Checked, Stat, Store, What};
 use serde_json::json;
+
+use crate::exit::Exit;
+use crate::progress::drawn;
 
 /// Show what a store holds: length, units, height of the tree, media type, and whether it is whole.
 ///
@@ -52,7 +54,7 @@ fn show(args: &Args, store: &Store, name: &Name) -> anyhow::Result<()> {
 }
 
 fn check(store: &Store, name: &Name) -> anyhow::Result<Checked> {
-    let bar = super::publish::bar("{spinner} {pos} of {len} units verified, {eta} left");
+    let bar = drawn("{spinner} {pos} of {len} units verified, {eta} left");
     let checked = store.check(name, &mut |done, units| {
         bar.set_length(units);
         bar.set_position(done);

@@ -1,6 +1,7 @@
 //! What this host cannot do for a client, said once where it comes in crowds.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -26,20 +27,21 @@ struct Said {
 
 impl Troubles {
     /// A client gets no session because of `error`; the server goes on.
-    pub(in crate::commands) fn no_session(&mut self, peer: SocketAddr, error: &anyhow::Error) {
-        let kind = error.root_cause().to_string();
-        let errno = error.root_cause().downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+    pub(in crate::commands) fn no_session(&mut self, peer: SocketAddr, error: &(dyn Error + 'static)) {
+        let root = root_of(error);
+        let errno = root.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
         let fix = match errno.map(Errno::from_raw) {
             Some(Errno::EMFILE | Errno::ENFILE) => "; raise the limit of open files (ulimit -n)",
             Some(Errno::EAGAIN) => "; raise the limit of threads (ulimit -u, pids.max)",
             _ => "",
         };
-        self.say(&kind, &format!("{peer}: no session: {}{fix}", complaint::of_error(error)), Instant::now());
+        let text = format!("{peer}: no session: {}{fix}", complaint::with_causes(error));
+        self.say(&root.to_string(), &text, Instant::now());
     }
 
     /// Something is wrong that does not concern a single client; the server goes on.
-    pub(in crate::commands) fn say_of_all(&mut self, error: &anyhow::Error) {
-        self.say(&error.root_cause().to_string(), &complaint::of_error(error), Instant::now());
+    pub(in crate::commands) fn say_of_all(&mut self, error: &(dyn Error + 'static)) {
+        self.say(&root_of(error).to_string(), &complaint::with_causes(error), Instant::now());
     }
 
     fn say(&mut self, kind: &str, text: &str, now: Instant) {
@@ -61,6 +63,11 @@ impl Troubles {
         self.said.insert(kind.to_owned(), Said { at: now, more: 0 });
         Some(if more > 0 { format!("{text} (and {more} more since this was last said)") } else { text.to_owned() })
     }
+}
+
+/// The error that is behind all others.
+fn root_of<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    std::iter::successors(Some(error), |error| (**error).source()).last().unwrap_or(error)
 }
 
 #[cfg(test)]

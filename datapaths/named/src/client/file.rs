@@ -4,6 +4,7 @@
 //! units. A later fetch asks for the others alone. What an earlier one left is verified again at the end, and what was changed or
 //! damaged meanwhile is fetched again.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -17,7 +18,7 @@ use paceline_icn::{Manifest, Name, UNIT};
 
 use super::reader::{Opening, Said};
 use super::requester::{self, Resume, Taker};
-use super::{FetchError, Options};
+use super::{FetchError, Options, fetch_blocking};
 use crate::Partial;
 use crate::partial::Paths;
 use crate::store::{StoreError, write_failed};
@@ -80,6 +81,35 @@ pub fn fetch_to_file(
     let resumed = before - damaged;
     let bytes = wanted.end.saturating_sub(wanted.start) - resumed;
     Ok(Fetched { name: *name, manifest, resumed, bytes, took: begun.elapsed(), stats: filling.stats })
+}
+
+/// As [`fetch_to_file`], for what takes bytes in their order alone: a device, a pipe, or `-` (standard output). Nothing is gone on with. It
+/// ends where the reader of `out` has gone.
+///
+/// # Errors
+/// [`FetchError`].
+pub fn fetch_in_order(
+    name: &Name,
+    sources: &[SocketAddr],
+    range: Range<u64>,
+    out: &Path,
+    options: Options,
+) -> Result<Fetched, FetchError> {
+    let begun = Instant::now();
+    let mut reader = fetch_blocking(name, sources, range, options)?;
+    let manifest = reader.manifest().clone();
+    let mut bytes = 0;
+    let mut draft = Draft::create(out).map_err(|error| unwritten(&error))?;
+    while !draft.is_unread()
+        && let Some(piece) = reader.chunk_blocking()?
+    {
+        bytes += piece.len() as u64;
+        let written = draft.write_all(&piece);
+        written.map_err(|source| unwritten(&OutputError { path: out.to_owned(), source }))?;
+    }
+    draft.finish().map_err(|error| unwritten(&error))?;
+    let stats = reader.stats().cloned().unwrap_or_default();
+    Ok(Fetched { name: *name, manifest, resumed: 0, bytes, took: begun.elapsed(), stats })
 }
 
 /// Options for one fetch after the other.

@@ -1,78 +1,49 @@
 //! What came of a session, in a line or an object.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
-use std::time::Instant;
 
-use paceline_alcc::transfer::{Answer, Request, Status};
+use paceline_transfer::UploadOutcome;
 use serde_json::json;
 
 use crate::commands::udp::megabytes;
 use crate::complaint;
 
-/// What came of a session.
-pub(super) struct Outcome {
-    pub(super) peer: SocketAddr,
-    pub(super) begun: Instant,
-    pub(super) request: Option<Request>,
-    /// Bytes of objects that moved, and from which byte on.
-    pub(super) bytes: u64,
-    pub(super) resumed: u64,
-    pub(super) answer: Option<Answer>,
-    /// Why it was cut.
-    pub(super) error: Option<String>,
+fn message(outcome: &UploadOutcome) -> String {
+    let said = || outcome.answer.as_ref().map_or(String::new(), |answer| answer.message.clone());
+    outcome.error.as_ref().map_or_else(said, |error| complaint::with_causes(error))
 }
 
-impl Outcome {
-    /// The client has what it wanted.
-    pub(super) fn is_done(&self) -> bool {
-        self.error.is_none() && self.answer.as_ref().is_some_and(|answer| answer.status == Status::Go)
-    }
+fn mbps(outcome: &UploadOutcome) -> (f64, f64) {
+    let seconds = outcome.took.as_secs_f64().max(1e-9);
+    (seconds, outcome.bytes as f64 * 8e-6 / seconds)
+}
 
-    fn status(&self) -> &'static str {
-        match (&self.error, &self.answer) {
-            (None, Some(answer)) => answer.status.word(),
-            _ => "lost",
-        }
-    }
+pub(super) fn as_json(outcome: &UploadOutcome) -> String {
+    let (seconds, mbps) = mbps(outcome);
+    let request = outcome.request.as_ref();
+    let value = json!({
+        "peer": outcome.peer.to_string(), "kind": request.map(|request| request.kind.word()),
+        "name": request.map(|request| &request.name), "bytes": outcome.bytes, "resumed_from": outcome.resumed,
+        "seconds": seconds, "mbps": mbps, "status": outcome.status(), "message": message(outcome),
+    });
+    format!("{value}\n")
+}
 
-    fn message(&self) -> &str {
-        let said = self.answer.as_ref().map_or("", |answer| &answer.message);
-        self.error.as_deref().unwrap_or(said)
+pub(super) fn as_line(outcome: &UploadOutcome) -> String {
+    let ((seconds, mbps), message) = (mbps(outcome), message(outcome));
+    let mut line = outcome.peer.to_string();
+    if let Some(request) = &outcome.request {
+        let _ = write!(line, " {} {}", request.kind.word(), request.name);
     }
-
-    fn mbps(&self) -> (f64, f64) {
-        let seconds = self.begun.elapsed().as_secs_f64().max(1e-9);
-        (seconds, self.bytes as f64 * 8e-6 / seconds)
+    let _ = write!(line, ": {}", outcome.status());
+    if !message.is_empty() {
+        let _ = write!(line, ": {message}");
     }
-
-    pub(super) fn as_json(&self) -> String {
-        let (seconds, mbps) = self.mbps();
-        let request = self.request.as_ref();
-        let value = json!({
-            "peer": self.peer.to_string(), "kind": request.map(|request| request.kind.word()),
-            "name": request.map(|request| &request.name), "bytes": self.bytes, "resumed_from": self.resumed,
-            "seconds": seconds, "mbps": mbps, "status": self.status(), "message": self.message(),
-        });
-        format!("{value}\n")
+    if outcome.bytes > 0 {
+        let _ = write!(line, ", {} in {seconds:.2} s: {mbps:.3} Mbit/s", megabytes(outcome.bytes));
     }
-
-    pub(super) fn as_line(&self) -> String {
-        let (seconds, mbps) = self.mbps();
-        let mut line = self.peer.to_string();
-        if let Some(request) = &self.request {
-            let _ = write!(line, " {} {}", request.kind.word(), request.name);
-        }
-        let _ = write!(line, ": {}", self.status());
-        if !self.message().is_empty() {
-            let _ = write!(line, ": {}", self.message());
-        }
-        if self.bytes > 0 {
-            let _ = write!(line, ", {} in {seconds:.2} s: {mbps:.3} Mbit/s", megabytes(self.bytes));
-        }
-        if self.resumed > 0 {
-            let _ = write!(line, ", from byte {} on", self.resumed);
-        }
-        complaint::one_line(&line) + "\n"
+    if outcome.resumed > 0 {
+        let _ = write!(line, ", from byte {} on", outcome.resumed);
     }
+    complaint::one_line(&line) + "\n"
 }

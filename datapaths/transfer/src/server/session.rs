@@ -1,26 +1,25 @@
 //! One client.
 
 use std::fs::File;
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
 use paceline_alcc::Framing;
 use paceline_alcc::transfer::{Answer, Breach, HASH, Heard, Kind, Request, Server, Status};
 use paceline_cc::{Ability, Env, ReceiverHalf, Spec};
 use paceline_icn::Source;
 
-use super::outcome::Outcome;
-use super::store::{Taking, hash_of, refusal};
+use super::store::{Taking, exists, refusal};
 use super::strangers::Stranger;
-use super::{Terms, Who};
-use crate::commands::alcc::channel::{Channel, Patience};
-use crate::commands::alcc::{tls, token};
-use crate::complaint;
+use super::{SessionError, Terms, UploadEvent, UploadOutcome, Who};
+use crate::channel::{Channel, ChannelError, Patience};
+use crate::hash::hash_of;
+use crate::{now, random, tls};
 
-/// How long a handshake of TLS, and then a request, may take, where patience is longer (our choice: whoever means it needs some round
-/// trips; whoever does not holds a session for no longer).
+/// How long a handshake of TLS, and then a request, may take, where patience is longer (our choice: an honest client needs some round
+/// trips, and another holds a thread for no longer).
 const REQUEST: Duration = Duration::from_secs(10);
 /// How long the end of a session waits for the client's (our choice).
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -33,13 +32,34 @@ const PIECE: usize = 64 * 1024;
 pub(super) enum Stop {
     /// The client hears this.
     Answer(Answer),
-    /// There is no one to hear anything.
-    Gone(anyhow::Error),
+    /// A file of this host failed when so many bytes were held: the client hears that it cannot be done now.
+    Host { error: io::Error, held: u64 },
+    /// The client hears nothing more.
+    Gone(SessionError),
 }
 
-impl From<anyhow::Error> for Stop {
-    fn from(error: anyhow::Error) -> Self {
+impl Stop {
+    /// A file failed before bytes were held.
+    pub(super) fn host(error: io::Error) -> Self {
+        Self::Host { error, held: 0 }
+    }
+}
+
+impl From<SessionError> for Stop {
+    fn from(error: SessionError) -> Self {
         Self::Gone(error)
+    }
+}
+
+impl From<ChannelError> for Stop {
+    fn from(error: ChannelError) -> Self {
+        Self::Gone(error.into())
+    }
+}
+
+impl From<Breach> for Stop {
+    fn from(breach: Breach) -> Self {
+        Self::Gone(breach.into())
     }
 }
 
@@ -49,27 +69,36 @@ impl From<Answer> for Stop {
     }
 }
 
-pub(super) fn run(stream: TcpStream, peer: SocketAddr, terms: &Terms, stranger: Stranger) -> Outcome {
-    let mut outcome =
-        Outcome { peer, begun: Instant::now(), request: None, bytes: 0, resumed: 0, answer: None, error: None };
-    if let Err(error) = converse(stream, terms, stranger, &mut outcome) {
-        outcome.error = Some(complaint::of_error(&error));
-    }
+pub(super) fn run(stream: TcpStream, peer: SocketAddr, terms: &Terms, stranger: Stranger) -> UploadOutcome {
+    let begun = Instant::now();
+    let mut outcome = UploadOutcome::of(peer);
+    outcome.error = converse(stream, terms, stranger, &mut outcome).err();
+    outcome.took = begun.elapsed();
     outcome
 }
 
-fn converse(stream: TcpStream, terms: &Terms, stranger: Stranger, outcome: &mut Outcome) -> anyhow::Result<()> {
+fn converse(
+    stream: TcpStream,
+    terms: &Terms,
+    stranger: Stranger,
+    outcome: &mut UploadOutcome,
+) -> Result<(), SessionError> {
     let limit = terms.patience.min(REQUEST);
     let layer = match &terms.tls {
-        Some(config) => Some(tls::accept(config.clone(), &stream, limit).context("no TLS")?),
+        Some(config) => Some(tls::accept(config.clone(), &stream, limit).map_err(SessionError::NoTls)?),
         None => None,
     };
-    let socket = terms.engine.adopt_framed(stream.into(), Framing { layer, rtts: None })?;
-    let protocol = Server::new(token::random()?);
+    let socket =
+        terms.engine.adopt_framed(stream.into(), Framing { layer, rtts: None }).map_err(SessionError::System)?;
+    let protocol = Server::new(random()?);
     let mut session = Session { terms, channel: Channel::new(socket), protocol, outcome };
     let ended = session.run(limit, stranger);
     let answer = match ended {
         Ok(answer) | Err(Stop::Answer(answer)) => answer,
+        Err(Stop::Host { error, held }) => {
+            (terms.report)(UploadEvent::NoFile(&error));
+            refusal(&error, held)
+        }
         Err(Stop::Gone(error)) => {
             session.channel.socket.abort();
             return Err(error);
@@ -85,7 +114,7 @@ struct Session<'a> {
     terms: &'a Terms,
     channel: Channel,
     protocol: Server,
-    outcome: &'a mut Outcome,
+    outcome: &'a mut UploadOutcome,
 }
 
 impl Session<'_> {
@@ -122,10 +151,10 @@ impl Session<'_> {
             }
             let left = until.saturating_duration_since(Instant::now()).min(LOOK);
             match self.channel.wait(left)? {
-                Some(0) => Err(anyhow!("the client ended before it had asked"))?,
+                Some(0) => Err(SessionError::Unasked)?,
                 Some(_) => {
                     let mut input = self.channel.input();
-                    let heard = self.protocol.read(&mut input).map_err(anyhow::Error::from)?;
+                    let heard = self.protocol.read(&mut input)?;
                     let request = if let Some(Heard::Request(request)) = heard { Some(request) } else { None };
                     let left = input.len();
                     self.channel.taken(left);
@@ -133,11 +162,11 @@ impl Session<'_> {
                         return Ok(request);
                     }
                 }
-                None if self.terms.ending.has_come() => Err(anyhow!("the server is ending"))?,
+                None if self.terms.is_ending() => Err(SessionError::Ending)?,
                 None => {}
             }
             if Instant::now() >= until {
-                Err(anyhow!("the client did not ask within {:.0} s", limit.as_secs_f64()))?;
+                Err(SessionError::Silent { limit })?;
             }
         }
     }
@@ -146,7 +175,7 @@ impl Session<'_> {
     fn check(&self, request: &Request) -> Result<Who, Answer> {
         let refused = |why: &str| Err(Answer::no(Status::Refused, 0, why));
         match &self.terms.key {
-            Some(key) => match self.protocol.check(key, request, token::now()) {
+            Some(key) => match self.protocol.check(key, request, now()) {
                 Ok(()) => Ok(Who::Scope(request.scope.clone())),
                 Err(denied) => refused(&denied.to_string()),
             },
@@ -160,14 +189,14 @@ impl Session<'_> {
         }
     }
 
-    fn answer(&mut self, answer: &Answer) -> anyhow::Result<()> {
+    fn answer(&mut self, answer: &Answer) -> Result<(), SessionError> {
         let mut out = Vec::new();
         self.protocol.answer(answer, &mut out)?;
-        self.channel.say(&out)
+        Ok(self.channel.say(&out)?)
     }
 
     /// Says the last answer, unless a get or generate has ended with its bytes.
-    fn finish(&mut self, answer: &Answer) -> anyhow::Result<()> {
+    fn finish(&mut self, answer: &Answer) -> Result<(), SessionError> {
         let gave =
             self.outcome.request.as_ref().is_some_and(|request| {
                 matches!(request.kind, Kind::Get | Kind::Generate) && answer.status == Status::Go
@@ -181,15 +210,15 @@ impl Session<'_> {
                 self.outcome.resumed = request.size;
                 self.answer(&Answer::go(request.size))?;
                 let said = self.receive(request.size, |_| Ok(()))?;
-                let same = Some(hash_of(&file, request.size).map_err(|error| refusal(&error))?) == said;
-                Ok(if same { Answer::go(request.size) } else { super::store::exists(&request.name) })
+                let same = Some(hash_of(&file, request.size).map_err(Stop::host)?) == said;
+                Ok(if same { Answer::go(request.size) } else { exists(&request.name) })
             }
             Taking::Coming(mut upload) => {
                 self.outcome.resumed = upload.held();
                 self.answer(&Answer::go(upload.held()))?;
-                upload.hash_held().map_err(|error| refusal(&error))?;
+                upload.hash_held().map_err(Stop::host)?;
                 let said = self.receive(upload.held(), |bytes| upload.write(bytes))?;
-                Ok(upload.finish(said.unwrap_or_default())?)
+                upload.finish(said.unwrap_or_default())
             }
         }
     }
@@ -204,12 +233,12 @@ impl Session<'_> {
     fn receive(
         &mut self,
         held: u64,
-        mut take: impl FnMut(&[u8]) -> Result<(), Answer>,
+        mut take: impl FnMut(&[u8]) -> Result<(), Stop>,
     ) -> Result<Option<[u8; HASH]>, Stop> {
         let mut patience = Patience::new(self.terms.patience);
         loop {
             let mut input = self.channel.input();
-            let heard = self.protocol.read(&mut input).map_err(anyhow::Error::from)?;
+            let heard = self.protocol.read(&mut input)?;
             let left = input.len();
             match heard {
                 Some(Heard::Bytes(bytes)) => {
@@ -226,11 +255,10 @@ impl Session<'_> {
             match self.channel.wait(LOOK)? {
                 Some(0) if self.endless() => return Ok(None),
                 Some(0) => {
-                    let have = held + self.outcome.bytes;
-                    Err(anyhow!("the client is gone; {have} bytes are held"))?;
+                    Err(SessionError::Left { held: held + self.outcome.bytes })?;
                 }
                 Some(_) => {}
-                None if self.terms.ending.has_come() => {
+                None if self.terms.is_ending() => {
                     Err(Answer::no(Status::Busy, 0, "the server is ending; try again later"))?;
                 }
                 None => {}
@@ -254,14 +282,14 @@ impl Session<'_> {
         let (mut at, mut piece) = (offset, vec![0; PIECE]);
         self.give(|| {
             let wanted = (size - at).min(PIECE as u64) as usize;
-            let count = file.read_at(&mut piece[..wanted], at).context("the file cannot be read")?;
+            let count = file.read_at(&mut piece[..wanted], at).map_err(SessionError::Unreadable)?;
             if count == 0 && wanted > 0 {
-                bail!("the file became shorter while it was sent");
+                return Err(SessionError::Shrank);
             }
             at += count as u64;
             Ok(piece[..count].to_vec())
         })?;
-        let hash = hash_of(file, size).map_err(|error| anyhow::Error::new(error).context("the file cannot be read"))?;
+        let hash = hash_of(file, size).map_err(SessionError::Unreadable)?;
         self.channel.say(&hash)?;
         self.delivered(size)
     }
@@ -285,8 +313,8 @@ impl Session<'_> {
             let (came, stats) = (self.channel.wait(LOOK)?, self.channel.socket.stats());
             match came {
                 Some(0) if stats.queued == 0 => return Ok(Answer::go(size)),
-                Some(0) => Err(anyhow!("the client is gone"))?,
-                Some(_) => Err(anyhow!(Breach::Beyond))?,
+                Some(0) => Err(SessionError::Gone)?,
+                Some(_) => Err(Breach::Beyond)?,
                 None if stats.queued == 0 && stats.in_flight == 0 => return Ok(Answer::go(size)),
                 None => patience.moved(stats.delivered)?,
             }
@@ -294,7 +322,7 @@ impl Session<'_> {
     }
 
     /// Sends pieces until there is an empty one.
-    fn give(&mut self, mut next: impl FnMut() -> anyhow::Result<Vec<u8>>) -> Result<(), Stop> {
+    fn give(&mut self, mut next: impl FnMut() -> Result<Vec<u8>, SessionError>) -> Result<(), Stop> {
         let mut patience = Patience::new(self.terms.patience);
         loop {
             let piece = next()?;
@@ -307,15 +335,15 @@ impl Session<'_> {
                 self.outcome.bytes += sent as u64;
                 rest = &rest[sent..];
                 patience.moved(self.channel.socket.stats().delivered)?;
-                if self.terms.ending.has_come() {
-                    Err(anyhow!("the server is ending"))?;
+                if self.terms.is_ending() {
+                    Err(SessionError::Ending)?;
                 }
             }
         }
     }
 }
 
-/// What who asks hears where those like it have too many sessions, and who does not ask where there are too many of them.
+/// The answer to a client where those like it have too many sessions, and to one that does not ask where there are too many of them.
 fn busy() -> Answer {
     Answer::no(Status::Busy, 0, "too many sessions run; try again later")
 }

@@ -14,7 +14,7 @@ const LIBRARY: &str = "/libpaceline_shim.so";
 
 /// What was found last.
 #[derive(Debug, Default)]
-pub(super) struct Below {
+pub struct Unserved {
     looked: Option<Instant>,
     note: Option<String>,
 }
@@ -28,9 +28,9 @@ struct Seen {
     has_library: Option<bool>,
 }
 
-impl Below {
+impl Unserved {
     /// One line, without a full stop, when there are some.
-    pub(super) fn note(&mut self) -> Option<String> {
+    pub fn note(&mut self) -> Option<String> {
         if self.looked.is_none_or(|looked| looked.elapsed() >= EVERY) {
             self.note = line(&unserved(&all()));
             self.looked = Some(Instant::now());

@@ -3,74 +3,90 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
 use paceline_alcc::Layer;
-use paceline_files::secret;
-use paceline_lab::input::{self, Bounds};
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
-
-/// A private key is some kilobytes (our choice).
-const PEM: Bounds = Bounds { file: 1 << 20, line: 1 << 20 };
+pub use rustls::{ClientConfig, ServerConfig};
+use rustls::{ClientConnection, Connection, RootCertStore, ServerConnection};
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A server's TLS with this certificate (and those that certify it) and key.
-pub(super) fn server(certificate: &Path, key: &Path) -> anyhow::Result<Arc<ServerConfig>> {
-    let chain = certificates("--tls-cert", certificate)?;
-    let name = key.display();
-    let bytes = read_secret(key).map_err(|error| anyhow!("--tls-key {name}: cannot be used ({error})"))?;
-    let key = PrivateKeyDer::from_pem_slice(&bytes)
-        .map_err(|error| anyhow!("--tls-key {name}: {error}; name a PEM file with a private key"))?;
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file of certificates cannot be used.
+    #[error("{}: {why}; name a PEM file with certificates", path.display())]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No certificate of a file can be trusted.
+    #[error("{}: no certificate that can be used; name a PEM file with one", .0.display())]
+    Untrusted(PathBuf),
+    /// A text is not a private key.
+    #[error("{0}; name a PEM file with a private key")]
+    Key(#[source] pem::Error),
+    /// A key belongs to another certificate.
+    #[error("does not go with the certificate")]
+    Mismatch(#[source] rustls::Error),
+    /// The versions of TLS cannot be had.
+    #[error(transparent)]
+    Versions(rustls::Error),
+}
+
+/// A server's TLS with this certificate (and those that certify it) in a PEM file, and its private key in PEM.
+///
+/// # Errors
+/// [`TlsError`] for what is not a certificate or its key.
+pub fn server(certificate: &Path, key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = certificates(certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::Key)?;
     let config = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()?
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Versions)?
         .with_no_client_auth()
         .with_single_cert(chain, key);
-    Ok(Arc::new(config.with_context(|| format!("--tls-key {name}: does not go with the certificate"))?))
+    config.map(Arc::new).map_err(TlsError::Mismatch)
 }
 
-/// A file that is for its owner alone.
-fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
-    let (mut file, mut bytes) = (input::open(path, PEM)?, Vec::new());
-    secret::check(file.get_ref(), path)?;
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// A client's TLS, which trusts who these certificates certify.
-pub(super) fn client(roots: &Path) -> anyhow::Result<Arc<ClientConfig>> {
+/// A client's TLS, which trusts whom the certificates in a PEM file certify.
+///
+/// # Errors
+/// [`TlsError`] for what is not a certificate.
+pub fn client(roots: &Path) -> Result<Arc<ClientConfig>, TlsError> {
     let mut store = RootCertStore::empty();
-    let (added, _) = store.add_parsable_certificates(certificates("--tls-ca", roots)?);
+    let (added, _) = store.add_parsable_certificates(certificates(roots)?);
     if added == 0 {
-        anyhow::bail!("--tls-ca {}: no certificate that can be used; name a PEM file with one", roots.display());
+        return Err(TlsError::Untrusted(roots.to_owned()));
     }
-    let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
-    Ok(Arc::new(config.with_root_certificates(store).with_no_client_auth()))
+    let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    Ok(Arc::new(config.map_err(TlsError::Versions)?.with_root_certificates(store).with_no_client_auth()))
 }
 
-fn certificates(option: &str, path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
-    let name = path.display();
-    let wrong = |why: &dyn std::fmt::Display| anyhow!("{option} {name}: {why}; name a PEM file with certificates");
-    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))?.collect();
-    let found = found.map_err(|error| wrong(&error))?;
-    if found.is_empty() { Err(wrong(&"holds no certificate")) } else { Ok(found) }
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |why: String| TlsError::Certificates { path: path.to_owned(), why };
+    let found: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?.collect();
+    let found = found.map_err(|error| wrong(error.to_string()))?;
+    if found.is_empty() { Err(wrong("holds no certificate".to_owned())) } else { Ok(found) }
 }
 
 /// Shakes hands as a server, in `limit` at most.
-pub(super) fn accept(config: Arc<ServerConfig>, stream: &TcpStream, limit: Duration) -> io::Result<Box<dyn Layer>> {
+pub(crate) fn accept(config: Arc<ServerConfig>, stream: &TcpStream, limit: Duration) -> io::Result<Box<dyn Layer>> {
     shake(ServerConnection::new(config).map_err(io::Error::other)?.into(), stream, limit)
 }
 
 /// Shakes hands as a client of this host.
-pub(super) fn connect(
+pub(crate) fn connect(
     config: Arc<ClientConfig>,
     host: &str,
     stream: &TcpStream,

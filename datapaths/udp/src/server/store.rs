@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline_files::{Draft, regular};
-use paceline_udp::wire::control::{Hello, Job};
+use paceline_files::{Draft, given, plain};
+
+use super::{HostError, Offer};
+use crate::wire::control::{Hello, Job};
 
 /// Files to give and a folder for those that come.
-#[derive(Clone)]
 pub(super) struct Store {
-    pub(super) dir: Option<PathBuf>,
-    pub(super) file: Option<PathBuf>,
-    pub(super) discard: bool,
+    dir: Option<PathBuf>,
+    file: Option<PathBuf>,
+    discard: bool,
     /// Names of files that are on their way here.
     coming: Coming,
 }
@@ -49,7 +50,7 @@ pub(super) enum No {
     /// It asks for what it cannot have: in words for it.
     Client(String),
     /// This host cannot give it now.
-    Host(anyhow::Error),
+    Host(HostError),
 }
 
 impl From<String> for No {
@@ -82,8 +83,9 @@ fn lock(coming: &Coming) -> MutexGuard<'_, BTreeSet<String>> {
 }
 
 impl Store {
-    pub(super) fn new(dir: Option<PathBuf>, file: Option<PathBuf>, discard: bool) -> Self {
-        Self { dir, file, discard, coming: Coming::default() }
+    pub(super) fn new(offer: &Offer) -> Self {
+        let Offer { dir, file, discard, .. } = offer;
+        Self { dir: dir.clone(), file: file.clone(), discard: *discard, coming: Coming::default() }
     }
 
     /// Makes ready what a client asks for.
@@ -107,7 +109,7 @@ impl Store {
         };
         match Draft::create_new(&path) {
             Ok(draft) => {
-                let file = draft.file().try_clone().map_err(|error| No::Host(error.into()))?;
+                let file = draft.file().try_clone().map_err(|error| No::Host(HostError::System(error)))?;
                 Ok(Work::Keep { draft, file, bytes, name: reserved })
             }
             Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
@@ -119,27 +121,24 @@ impl Store {
 
     fn give(&self, name: &str) -> Result<Work, No> {
         let path = self.path(name)?;
-        let missing = || format!("there is no file {name}");
-        // The one of --file may be a link: the user named it.
+        let missing = || No::Client(format!("there is no file {name}"));
+        // The one of `Offer::file` may be a link: the user named it.
         let own = if self.file.as_ref() == Some(&path) { path.canonicalize() } else { Ok(path.clone()) };
-        let opened = own.and_then(|path| regular(&path));
-        match opened.and_then(|file| Ok((file.metadata()?.len(), file))) {
-            Ok((bytes, file)) => Ok(Work::Give(file, bytes)),
-            // A link may lead anywhere: what it leads to is not in the folder.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
-                Err(missing())?
-            }
-            Err(error) => {
-                let problem = format!("{}: cannot be read", path.display());
-                Err(No::Host(anyhow::Error::new(error).context(problem)))
-            }
+        let opened = match own {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing()),
+            own => own.and_then(|own| given(&own)),
+        };
+        match opened {
+            Ok(Some((file, bytes))) => Ok(Work::Give(file, bytes)),
+            Ok(None) => Err(missing()),
+            Err(source) => Err(No::Host(HostError::Unreadable { path, source })),
         }
     }
 
     /// Where a file of this name is to come.
     fn place(&self, name: &str) -> Result<PathBuf, String> {
         let dir = self.dir.as_ref().ok_or("it keeps no files; start it with --dir DIR or --discard")?;
-        Ok(dir.join(plain(name)?))
+        Ok(dir.join(plain(name).map_err(|error| error.to_string())?))
     }
 
     /// Where a file of this name is.
@@ -149,17 +148,5 @@ impl Store {
             _ if self.dir.is_none() => Err(format!("it has no file {name}; start it with --dir DIR or --file FILE")),
             _ => self.place(name),
         }
-    }
-}
-
-/// # Errors
-/// When it is not the name of a file in a folder, and nothing but that, or one of a draft.
-pub(in crate::commands) fn plain(name: &str) -> Result<&str, String> {
-    let mut parts = Path::new(name).components();
-    let single = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);
-    if single && !name.chars().any(char::is_control) && !name.starts_with('.') {
-        Ok(name)
-    } else {
-        Err(format!("'{}' is not a plain name of a file", name.escape_debug()))
     }
 }

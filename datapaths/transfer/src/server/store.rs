@@ -9,17 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use paceline_alcc::Socket;
 use paceline_alcc::transfer::{Answer, HASH, Request, Status};
-use paceline_files::{Kept, regular, tidy};
+use paceline_files::{Kept, given, plain, regular, tidy};
 use ring::digest::{Context, SHA256};
 use rustix::fs::fstatvfs;
 
-use super::Who;
 use super::room::{self, Begun};
-use crate::commands::serve::store::plain;
-use crate::complaint;
+use super::session::Stop;
+use super::{UploadServeError, Who};
+use crate::hash::{hash_into, hash_of};
 
 /// The folder of uploads that are not whole, in the folder of files: no name of a file begins so.
 const FOLDER: &str = ".paceline-uploads";
@@ -27,8 +26,6 @@ const FOLDER: &str = ".paceline-uploads";
 const OLDEST: Duration = Duration::from_hours(72);
 /// How long an upload waits for the session to end whose place it takes (our choice).
 const TAKEOVER: Duration = Duration::from_secs(5);
-/// Bytes that one read of a file asks for (our choice).
-const PIECE: usize = 256 * 1024;
 
 /// A folder of files.
 pub(super) struct Store {
@@ -54,10 +51,12 @@ pub(super) enum Taking {
 }
 
 impl Store {
-    pub(super) fn new(dir: Option<PathBuf>, largest: u64) -> anyhow::Result<Self> {
+    pub(super) fn new(dir: Option<PathBuf>, largest: u64) -> Result<Self, UploadServeError> {
         if let Some(dir) = &dir {
             let folder = dir.join(FOLDER);
-            tidy(&folder, usize::MAX, OLDEST).with_context(|| format!("{}: cannot be used", folder.display()))?;
+            if let Err(source) = tidy(&folder, usize::MAX, OLDEST) {
+                return Err(UploadServeError::Unusable { path: folder, source });
+            }
         }
         Ok(Self { dir, largest, active: Active::default(), begun: Begun::default() })
     }
@@ -65,53 +64,45 @@ impl Store {
     fn path(&self, name: &str) -> Result<PathBuf, Answer> {
         let refused = |why: &str| Answer::no(Status::Refused, 0, why);
         let dir = self.dir.as_ref().ok_or_else(|| refused("it keeps no files; start it with --dir DIR"))?;
-        Ok(dir.join(plain(name).map_err(|why| refused(&why))?))
+        Ok(dir.join(plain(name).map_err(|error| refused(&error.to_string()))?))
     }
 
     /// A file to give, and how long it is.
-    pub(super) fn open(&self, name: &str) -> Result<(File, u64), Answer> {
-        let path = self.path(name)?;
-        let missing = || Answer::no(Status::Missing, 0, "there is no such file");
-        match regular(&path).and_then(|file| Ok((file.metadata()?.len(), file))) {
-            Ok((bytes, file)) => Ok((file, bytes)),
-            // A link may lead anywhere: what it leads to is not in the folder.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
-                Err(missing())
-            }
-            Err(error) => Err(refusal(&error)),
-        }
+    pub(super) fn open(&self, name: &str) -> Result<(File, u64), Stop> {
+        let found = given(&self.path(name)?).map_err(Stop::host)?;
+        found.ok_or_else(|| Answer::no(Status::Missing, 0, "there is no such file").into())
     }
 
     /// Makes ready what an upload needs.
-    pub(super) fn take(&self, request: &Request, who: &Who, socket: &Arc<Socket>) -> Result<Taking, Answer> {
+    pub(super) fn take(&self, request: &Request, who: &Who, socket: &Arc<Socket>) -> Result<Taking, Stop> {
         let path = self.path(&request.name)?;
         if request.size > self.largest {
             let why = format!("{} bytes are more than the {} that it takes (--max-size)", request.size, self.largest);
-            return Err(Answer::no(Status::NoRoom, 0, &why));
+            return Err(Answer::no(Status::NoRoom, 0, &why).into());
         }
         if let Ok(about) = path.symlink_metadata() {
             let same = about.is_file() && about.len() == request.size;
             let file = same.then(|| regular(&path).ok()).flatten();
-            return file.map(Taking::There).ok_or_else(|| exists(&request.name));
+            return file.map(Taking::There).ok_or_else(|| exists(&request.name).into());
         }
         let key = format!("{}.{}", room::prefix(who), key(request));
         let claimed = self.claim(&key, socket)?;
         let folder = path.with_file_name(FOLDER);
         let kept = folder.join(&key);
-        tidy(&folder, usize::MAX, OLDEST).map_err(|error| refusal(&error))?;
-        if !self.begun.has_room(&kept, who).map_err(|error| refusal(&error))? {
+        tidy(&folder, usize::MAX, OLDEST).map_err(Stop::host)?;
+        if !self.begun.has_room(&kept, who).map_err(Stop::host)? {
             let why = "too many of your uploads are not whole; bring one to its end, or try again in an hour";
-            return Err(Answer::no(Status::Busy, 0, why));
+            return Err(Answer::no(Status::Busy, 0, why).into());
         }
-        let kept = Kept::open(&kept).map_err(|error| refusal(&error))?;
-        let held = kept.held().map_err(|error| refusal(&error))?.min(request.size);
+        let kept = Kept::open(&kept).map_err(Stop::host)?;
+        let held = kept.held().map_err(Stop::host)?.min(request.size);
         let missing = request.size - held;
         if fstatvfs(kept.file()).is_ok_and(|system| system.f_bavail.saturating_mul(system.f_frsize) < missing) {
             let why = format!("the disk has no room for {missing} bytes");
             if held == 0 {
                 kept.remove();
             }
-            return Err(Answer::no(Status::NoRoom, held, &why));
+            return Err(Answer::no(Status::NoRoom, held, &why).into());
         }
         let name = request.name.clone();
         let hash = Context::new(&SHA256);
@@ -187,11 +178,9 @@ impl Upload {
         hash_into(&mut self.hash, self.kept.file(), self.held)
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Answer> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         if let Err(error) = self.kept.file().write_all_at(bytes, self.held) {
-            let mut answer = refusal(&error);
-            answer.number = self.held;
-            return Err(answer);
+            return Err(Stop::Host { error, held: self.held });
         }
         self.hash.update(bytes);
         self.held += bytes.len() as u64;
@@ -199,18 +188,18 @@ impl Upload {
     }
 
     /// It is whole: if its hash is this one, it appears under its name.
-    pub(super) fn finish(self, said: [u8; HASH]) -> Result<Answer, Answer> {
+    pub(super) fn finish(self, said: [u8; HASH]) -> Result<Answer, Stop> {
         if self.hash.finish().as_ref() != said {
             self.kept.remove();
             let why = "what came is not what was sent; it was dropped, send it again";
-            return Err(Answer::no(Status::Mismatch, 0, why));
+            return Err(Answer::no(Status::Mismatch, 0, why).into());
         }
         // Longer than it has to be only where someone else wrote into it.
         let sized = self
             .kept
             .held()
             .and_then(|held| if held == self.size { Ok(()) } else { self.kept.file().set_len(self.size) });
-        sized.map_err(|error| refusal(&error))?;
+        sized.map_err(Stop::host)?;
         match self.kept.place_new(&self.path) {
             Ok(()) => Ok(Answer::go(self.size)),
             Err(unplaced) if unplaced.source.kind() == io::ErrorKind::AlreadyExists => {
@@ -220,9 +209,9 @@ impl Upload {
                     self.path.symlink_metadata().ok().filter(|about| about.is_file() && about.len() == self.size);
                 let file = about.and_then(|_| regular(&self.path).ok());
                 let same = file.is_some_and(|file| hash_of(&file, self.size).is_ok_and(|hash| hash == said));
-                if same { Ok(Answer::go(self.size)) } else { Err(exists(&self.name)) }
+                if same { Ok(Answer::go(self.size)) } else { Err(exists(&self.name).into()) }
             }
-            Err(unplaced) => Err(refusal(&unplaced.source)),
+            Err(unplaced) => Err(Stop::host(unplaced.source)),
         }
     }
 }
@@ -231,36 +220,11 @@ pub(super) fn exists(name: &str) -> Answer {
     Answer::no(Status::Exists, 0, &format!("{name} is there already, with other content; choose another name"))
 }
 
-/// What a client hears of an error of this host, which is reported here.
-pub(super) fn refusal(error: &io::Error) -> Answer {
+/// What a client hears of an error of this host; so many bytes are held.
+pub(super) fn refusal(error: &io::Error, held: u64) -> Answer {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    complaint::print(&format!("an upload or a file: {error}"));
     if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
-        return Answer::no(Status::NoRoom, 0, "the disk is full");
+        return Answer::no(Status::NoRoom, held, "the disk is full");
     }
-    Answer::no(Status::Busy, 0, "it cannot read or write its files now; try again later")
-}
-
-/// The hash of the first `size` bytes of a file.
-pub(super) fn hash_of(file: &File, size: u64) -> io::Result<[u8; HASH]> {
-    let mut hash = Context::new(&SHA256);
-    hash_into(&mut hash, file, size)?;
-    let mut bytes = [0; HASH];
-    bytes.copy_from_slice(hash.finish().as_ref());
-    Ok(bytes)
-}
-
-fn hash_into(hash: &mut Context, file: &File, size: u64) -> io::Result<()> {
-    let (mut at, mut piece) = (0, vec![0; PIECE]);
-    while at < size {
-        let wanted = (size - at).min(PIECE as u64) as usize;
-        match file.read_at(&mut piece[..wanted], at)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => {
-                hash.update(&piece[..count]);
-                at += count as u64;
-            }
-        }
-    }
-    Ok(())
+    Answer::no(Status::Busy, held, "it cannot read or write its files now; try again later")
 }

@@ -10,17 +10,17 @@ use object::{Endianness, FileKind, ReadCache};
 
 /// An executable or a shared library.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Elf {
+pub struct Elf {
     /// Address width: 32 or 64.
-    pub(crate) bits: u8,
+    pub bits: u8,
     /// `e_machine`.
-    pub(crate) machine: u16,
+    pub machine: u16,
     /// The dynamic linker it asks for; a library and a static program ask for none.
-    pub(crate) linker: Option<String>,
+    pub linker: Option<String>,
     /// Libraries it asks for.
-    pub(crate) needed: Vec<String>,
+    pub needed: Vec<String>,
     /// Built by Go: it has a section or a note of Go's own.
-    pub(crate) go: bool,
+    pub go: bool,
 }
 
 impl Elf {
@@ -28,7 +28,7 @@ impl Elf {
     ///
     /// # Errors
     /// When it cannot be read, or is a broken ELF file.
-    pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
+    pub fn read(path: &Path) -> io::Result<Option<Self>> {
         // Only what is looked at is read: executables can be large.
         let data = ReadCache::new(File::open(path)?);
         let elf = match FileKind::parse(&data) {
@@ -40,7 +40,7 @@ impl Elf {
     }
 
     /// The architecture, as people call it.
-    pub(crate) fn architecture(&self) -> String {
+    pub fn architecture(&self) -> String {
         match (self.machine, self.bits) {
             (3, _) => "x86 (32 bits)".to_owned(),
             (62, 64) => "x86-64".to_owned(),
@@ -53,24 +53,24 @@ impl Elf {
     }
 
     /// Whether a process of this program can load `library`.
-    pub(crate) fn is_like(&self, library: &Self) -> bool {
+    pub fn is_like(&self, library: &Self) -> bool {
         (self.machine, self.bits) == (library.machine, library.bits)
     }
 
     /// Whether it is made for the C library musl, going by its dynamic linker, or by the C library it asks for.
-    pub(crate) fn is_musl(&self) -> bool {
+    pub fn is_musl(&self) -> bool {
         let linker = self.linker.as_deref().unwrap_or_default();
         linker.contains("/ld-musl-")
             || self.needed.iter().any(|name| name == "libc.so" || name.starts_with("libc.musl-"))
     }
 
     /// Whether it asks for a runtime that is to be loaded before any other library.
-    pub(crate) fn wants_order(&self) -> bool {
+    pub fn wants_order(&self) -> bool {
         self.needed.iter().any(|name| LINK_ORDER.iter().any(|first| name.starts_with(first)))
     }
 
     /// Whether it asks for the library of io_uring.
-    pub(crate) fn uses_io_uring(&self) -> bool {
+    pub fn uses_io_uring(&self) -> bool {
         self.needed.iter().any(|name| name.starts_with("liburing"))
     }
 }

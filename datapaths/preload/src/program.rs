@@ -10,16 +10,17 @@ use std::path::{Path, PathBuf};
 use paceline_emulator::command::{self, CommandError};
 use paceline_emulator::machine::Verdict;
 
-use super::elf::Elf;
+use crate::Elf;
 
 /// Most scripts one behind the other that the kernel follows (fs/exec.c: exec_binprm).
 const SCRIPTS: usize = 5;
 /// Bytes of a script's first line that the kernel reads (uapi/linux/binfmts.h: BINPRM_BUF_SIZE).
 const FIRST_LINE: u64 = 256;
 
-/// AddressSanitizer's options, and the one that lets another library be loaded before it.
-pub(super) const ASAN: &str = "ASAN_OPTIONS";
-pub(super) const ORDER: &str = "verify_asan_link_order=0";
+/// The variable with AddressSanitizer's options, of which [`ORDER`] lets another library be loaded before it.
+pub const ASAN: &str = "ASAN_OPTIONS";
+/// The option for that.
+pub const ORDER: &str = "verify_asan_link_order=0";
 
 /// Programs that clean the environment of those that serve for them, and the setting that keeps variables in it.
 const MASTERS: [(&str, &str); 4] = [
@@ -34,18 +35,18 @@ const MASTERS: [(&str, &str); 4] = [
 
 /// What was found out about a program.
 #[derive(Debug)]
-pub(super) struct Program {
+pub struct Examined {
     /// The scripts on the way, then the program that runs in the end.
-    pub(super) chain: Vec<PathBuf>,
+    pub chain: Vec<PathBuf>,
     /// How the shim does with it.
-    pub(super) verdict: Verdict,
+    pub verdict: Verdict,
     /// Its AddressSanitizer is to be told that another library comes first.
-    pub(super) wants_order: bool,
+    pub wants_order: bool,
 }
 
-impl Program {
+impl Examined {
     /// What was found out, in one line.
-    pub(super) fn line(&self, name: &OsStr) -> String {
+    pub fn line(&self, name: &OsStr) -> String {
         // A command such as python3 is a script where a version manager stands before it.
         let by: String = self.chain[1..].iter().map(|path| format!(", run by {}", path.display())).collect();
         let via = if by.is_empty() { by } else { format!(" (a script{by})") };
@@ -62,7 +63,7 @@ impl Program {
 ///
 /// # Errors
 /// When the interpreter of a script is missing.
-pub(super) fn examine(path: &Path, library: Option<&Elf>) -> Result<Program, CommandError> {
+pub fn examine(path: &Path, library: Option<&Elf>) -> Result<Examined, CommandError> {
     let mut chain = vec![path.to_owned()];
     let mut wants_order = false;
     loop {
@@ -82,7 +83,7 @@ pub(super) fn examine(path: &Path, library: Option<&Elf>) -> Result<Program, Com
             }
             Err(error) => Verdict::FallsBack(format!("it cannot be examined ({error}); it may or may not work")),
         };
-        return Ok(Program { chain, verdict, wants_order });
+        return Ok(Examined { chain, verdict, wants_order });
     }
 }
 

@@ -4,7 +4,6 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
 use paceline_alcc::Socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -16,54 +15,71 @@ const LEAST: u64 = 1024;
 /// How often it is looked what moved (our choice).
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Who moves too little is given up.
-pub(super) struct Patience {
+/// Why a connection carries no more.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The peer moves too little.
+    #[error("the peer was too slow: below {LEAST} bytes in {:.0} s (--timeout)", limit.as_secs_f64())]
+    Slow {
+        /// For so long.
+        limit: Duration,
+    },
+    /// Nothing can be written.
+    #[error("the connection is lost")]
+    Lost(#[source] io::Error),
+    /// Nothing can be read.
+    #[error("{0}")]
+    Broken(#[source] io::Error),
+}
+
+/// A peer that moves too little is given up.
+pub(crate) struct Patience {
     limit: Duration,
     since: Instant,
     mark: u64,
 }
 
 impl Patience {
-    pub(super) fn new(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         Self { limit, since: Instant::now(), mark: 0 }
     }
 
     /// So many bytes have moved in all.
-    pub(super) fn moved(&mut self, bytes: u64) -> anyhow::Result<()> {
+    pub(crate) fn moved(&mut self, bytes: u64) -> Result<(), ChannelError> {
         if bytes >= self.mark + LEAST {
             (self.since, self.mark) = (Instant::now(), bytes);
         } else if self.since.elapsed() > self.limit {
-            bail!("the peer was too slow: below {LEAST} bytes in {:.0} s (--timeout)", self.limit.as_secs_f64());
+            return Err(ChannelError::Slow { limit: self.limit });
         }
         Ok(())
     }
 }
 
 /// A connection, and what has come and was not looked at.
-pub(super) struct Channel {
-    pub(super) socket: Arc<Socket>,
+pub(crate) struct Channel {
+    pub(crate) socket: Arc<Socket>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
 }
 
 impl Channel {
-    pub(super) fn new(socket: Arc<Socket>) -> Self {
+    pub(crate) fn new(socket: Arc<Socket>) -> Self {
         Self { socket, buffer: vec![0; READ], start: 0, end: 0 }
     }
 
     /// What has come; empty after [`Channel::wait`] when the peer has ended.
-    pub(super) fn input(&self) -> &[u8] {
+    pub(crate) fn input(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
     /// All but the last `left` bytes of it were looked at.
-    pub(super) fn taken(&mut self, left: usize) {
+    pub(crate) fn taken(&mut self, left: usize) {
         self.start = self.end - left;
     }
 
     /// Waits for more when nothing is left, at most for `limit`: how many bytes came; `None` when none did.
-    pub(super) fn wait(&mut self, limit: Duration) -> anyhow::Result<Option<usize>> {
+    pub(crate) fn wait(&mut self, limit: Duration) -> Result<Option<usize>, ChannelError> {
         if self.start < self.end {
             return Ok(Some(self.end - self.start));
         }
@@ -73,19 +89,19 @@ impl Channel {
                 Ok(Some(count))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(ChannelError::Broken(error)),
         }
     }
 
     /// Writes what is short.
-    pub(super) fn say(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.socket.send(&[IoSlice::new(bytes)], false).context("the connection is lost")?;
+    pub(crate) fn say(&self, bytes: &[u8]) -> Result<(), ChannelError> {
+        self.socket.send(&[IoSlice::new(bytes)], false).map_err(ChannelError::Lost)?;
         self.socket.push();
         Ok(())
     }
 
     /// Writes what there is room for at once; waits for a moment if there is none.
-    pub(super) fn offer(&self, bytes: &[u8]) -> anyhow::Result<usize> {
+    pub(crate) fn offer(&self, bytes: &[u8]) -> Result<usize, ChannelError> {
         match self.socket.send(&[IoSlice::new(bytes)], true) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let full = self.socket.full().map(|full| PollFd::from_borrowed_fd(full, PollFlags::OUT));
@@ -94,12 +110,12 @@ impl Channel {
                 let _ = poll(&mut Vec::from_iter(full), Some(&moment));
                 Ok(0)
             }
-            sent => sent.context("the connection is lost"),
+            sent => sent.map_err(ChannelError::Lost),
         }
     }
 
     /// Ends: what was said is delivered, unless the peer takes nothing for `limit`. What the peer still says is not read by anyone.
-    pub(super) fn close(mut self, limit: Duration) {
+    pub(crate) fn close(mut self, limit: Duration) {
         self.socket.shutdown_write();
         let until = Instant::now() + limit;
         // A connection that is closed with bytes unread is reset, and the peer might not hear the last word.
