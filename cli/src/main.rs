@@ -12,11 +12,9 @@ mod commands;
 mod complaint;
 // Some commands are Linux's alone.
 #[cfg(all(test, target_os = "linux"))]
+#[path = "../tests/documented/mod.rs"]
 mod documented;
 mod exit;
-// Its table has commands that are Linux's alone.
-#[cfg(all(test, target_os = "linux"))]
-mod paths;
 mod print;
 mod progress;
 mod terminal;

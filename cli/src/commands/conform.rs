@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use paceline_conform::capture::{self, FourTuple};
-use paceline_conform::page::{self, expected};
+use paceline_conform::page;
 use paceline_conform::suite::{Score, judge};
 use paceline_conform::{qlog, rules, said, watch};
 use paceline_files::is_standard;
@@ -67,10 +67,10 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.list {
         if let Some(path) = &args.json {
-            save("--json", path, |out| out.write_all(list_json().as_bytes()))?;
+            save("--json", path, |out| out.write_all(said::rules_json_lines().as_bytes()))?;
         }
         if !args.json.as_deref().is_some_and(is_standard) {
-            crate::print::out(&list())?;
+            crate::print::out(&said::rules())?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -148,36 +148,4 @@ fn files(args: &Args) -> anyhow::Result<Vec<Score>> {
         scores.push(Score::of_one(rules_of, trajectory));
     }
     Ok(scores)
-}
-
-fn list() -> String {
-    let line = |rule: &paceline_conform::rule::Rule| {
-        format!(
-            "{}\n  {}\n  source: {}\n  measured: {}; expected {} ({})\n  path: {}\n",
-            rule.id,
-            rule.says,
-            rule.source,
-            rule.measures,
-            expected(rule.expect),
-            rule.tolerance,
-            rule.rig.about()
-        )
-    };
-    rules::all().map(line).collect()
-}
-
-fn list_json() -> String {
-    let line = |rule: &paceline_conform::rule::Rule| {
-        let object = serde_json::json!({
-            "rule": rule.id,
-            "says": rule.says,
-            "source": rule.source,
-            "measures": rule.measures,
-            "low": rule.expect.0,
-            "high": rule.expect.1,
-            "path": rule.rig.name(),
-        });
-        format!("{object}\n")
-    };
-    rules::all().map(line).collect()
 }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 use paceline_cc::{Nanos, Rate};
-use paceline_emulator::command::{Command, CommandError, Running, Signals};
+use paceline_emulator::command::{Command, Running, Signals};
+use paceline_emulator::meter::Meter;
 use paceline_emulator::world::{Between, Far, Site, World};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::listening;
@@ -24,7 +25,7 @@ use paceline_path::{Phy, QueueSpec, Reorder};
 use super::udp::seconds;
 use super::{count, share, span};
 use crate::complaint;
-use crate::exit::{Exit, unless_failed};
+use crate::exit::{Exit, not_started, unless_failed};
 use meter::Rounds;
 use path::Ways;
 use report::{as_json, summary};
@@ -131,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let every = args.interval.map(|every| seconds("--interval", every)).transpose()?;
     let command = match Command::new(&args.command) {
         Ok(command) => command,
-        Err(error) => return Ok(refuse(&error)),
+        Err(error) => return Ok(not_started(&error)),
     };
     if let Some(path) = &args.json {
         paceline_files::Draft::check(path)?;
@@ -151,14 +152,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let far = args.far.as_ref().map(|text| serve(text, world.far())).transpose()?;
     let mut near = match command.start(&world.near().namespace) {
         Ok(near) => near,
-        Err(error) => return Ok(refuse(&error)),
+        Err(error) => return Ok(not_started(&error)),
     };
     let status = attend(&mut near, &world, &signals, &mut rounds);
     if let Some(far) = far {
         end(far);
     }
     let mut report = world.stop()?;
-    let waited = meter::waited(&mut report);
+    let waited = Meter::waited(&mut report);
     complaint::print(&(inside(depth) + &summary(&report, &waited)));
     for trouble in &report.troubles {
         complaint::print(&trouble.to_string());
@@ -168,12 +169,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // A log is lost, and the program ended well.
     Ok(if status == 0 { unless_failed(!report.troubles.is_empty()) } else { status.into() })
-}
-
-/// One line, and the exit status that a shell would have.
-fn refuse(error: &CommandError) -> ExitCode {
-    complaint::print(&error.to_string());
-    ExitCode::from(error.exit_status())
 }
 
 /// The program learns where the other end is. Inside another path that is the outermost end, as Mahimahi has it.

@@ -3,7 +3,6 @@
 mod show;
 mod train;
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,10 +12,9 @@ use clap::Subcommand;
 use paceline_cc::Nanos;
 use paceline_cc::mdi::{Model, models};
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::mdi::against::{Comparison, Pair, courses};
+use paceline_lab::mdi::against::courses;
 use paceline_lab::mdi::course::{Course, MOST_TRACES};
 use paceline_path::Trace;
-use serde_json::{Value, json};
 
 use super::BadValue;
 
@@ -101,49 +99,6 @@ fn course(path: &Path, of: &Synthetic, seed: u64) -> anyhow::Result<Course> {
     let file = input::open(path, Bounds::TRACE)
         .map_err(|error| anyhow!("{name}: cannot be read ({error}); name a file that exists and that you may read"))?;
     Ok(Course { trace: Arc::new(Trace::read(&name, file)?), delay: of.delay, length: of.length(), seed })
-}
-
-/// Both over unseen traces, for people.
-fn compared(original: &str, comparison: &Comparison) -> Result<String, std::fmt::Error> {
-    let mut text = String::new();
-    writeln!(
-        text,
-        "  against {original}, {} unseen traces: link, {original} and the model in Mbit/s; median delays in ms",
-        comparison.pairs.len()
-    )?;
-    for pair in &comparison.pairs {
-        writeln!(
-            text,
-            "    {:>7.2} {:>7.2} {:>7.2} {:>9.1} {:>9.1}",
-            pair.link_mbps, pair.original.0, pair.model.0, pair.original.1, pair.model.1
-        )?;
-    }
-    writeln!(
-        text,
-        "  median ratios: throughput {:.3}, delay {:.3}; divergence {:.3} bits",
-        comparison.throughput, comparison.delay, comparison.divergence
-    )?;
-    Ok(text)
-}
-
-/// The same for programs.
-fn compared_json(original: &str, comparison: &Comparison) -> Value {
-    let pair = |pair: &Pair| {
-        json!({
-            "link_mbps": pair.link_mbps,
-            "original_mbps": pair.original.0,
-            "original_delay_ms": pair.original.1,
-            "model_mbps": pair.model.0,
-            "model_delay_ms": pair.model.1,
-        })
-    };
-    json!({
-        "controller": original,
-        "traces": comparison.pairs.iter().map(pair).collect::<Vec<_>>(),
-        "throughput_ratio": comparison.throughput,
-        "delay_ratio": comparison.delay,
-        "divergence_bits": comparison.divergence,
-    })
 }
 
 fn seconds(text: &str) -> Result<u64, BadValue> {

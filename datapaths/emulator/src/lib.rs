@@ -9,6 +9,7 @@ pub mod emulator;
 pub mod frame;
 pub mod log;
 pub mod machine;
+pub mod meter;
 pub mod port;
 pub mod world;
 

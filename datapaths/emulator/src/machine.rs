@@ -1,5 +1,7 @@
 //! What this machine is and allows, and what that means for each feature of paceline.
 
+mod loading;
+
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -16,6 +18,8 @@ use paceline_linux::namespace::{Namespace, NamespaceError, Privilege, acquire};
 use paceline_linux::release::release;
 use paceline_linux::tcp::controllers;
 use paceline_linux::thread::{go_first, set_timer_slack};
+
+pub use loading::loading;
 
 /// Something that was found out about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@
 
 pub mod agent;
 mod cgroup;
+pub mod default;
 mod holders;
 mod hystart;
 mod load;
@@ -20,6 +21,7 @@ mod select;
 
 pub use agent::{Agent, AgentError, Informant, NewFlow};
 pub use cgroup::{Cgroup, CgroupError};
+pub use default::{ChangedDefault, DefaultError};
 pub use holders::{Holder, holders};
 pub use hystart::HyStart;
 pub use load::{LoadError, Loaded};

@@ -8,7 +8,8 @@ use paceline_lab::contestant::{Contestant, ContestantError};
 use serde_json::{Value, json};
 
 use crate::page::{expected, figure, score_text};
-use crate::rule::Verdict;
+use crate::rule::{Rule, Verdict};
+use crate::rules;
 use crate::suite::Score;
 
 /// A contestant over the datapath that its specification is about, where none is named.
@@ -80,4 +81,38 @@ pub fn json(scores: &[Score]) -> Vec<Value> {
 /// The same, a line each.
 pub fn json_lines(scores: &[Score]) -> String {
     json(scores).iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// All rules that there are, for a terminal.
+pub fn rules() -> String {
+    let text = |rule: &Rule| {
+        format!(
+            "{}\n  {}\n  source: {}\n  measured: {}; expected {} ({})\n  path: {}\n",
+            rule.id,
+            rule.says,
+            rule.source,
+            rule.measures,
+            expected(rule.expect),
+            rule.tolerance,
+            rule.rig.about()
+        )
+    };
+    rules::all().map(text).collect()
+}
+
+/// The same for programs, a line each.
+pub fn rules_json_lines() -> String {
+    let line = |rule: &Rule| {
+        let object = json!({
+            "rule": rule.id,
+            "says": rule.says,
+            "source": rule.source,
+            "measures": rule.measures,
+            "low": rule.expect.0,
+            "high": rule.expect.1,
+            "path": rule.rig.name(),
+        });
+        format!("{object}\n")
+    };
+    rules::all().map(line).collect()
 }

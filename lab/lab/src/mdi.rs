@@ -5,6 +5,7 @@ pub mod against;
 pub mod analysis;
 pub mod counts;
 pub mod course;
+pub mod said;
 pub mod train;
 mod watch;
 

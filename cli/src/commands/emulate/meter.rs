@@ -1,56 +1,20 @@
-//! What comes through the path: while it runs, a line now and then, and at its end how long packets waited.
+//! What comes through the path while it runs: a line now and then.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paceline_cc::{Distribution, Nanos};
-use paceline_emulator::emulator::{EmulatorReport, Passage, Tap};
-use paceline_experiment::{Direction, Glance, Live};
+use paceline_cc::Nanos;
+use paceline_emulator::meter::Meter;
+use paceline_experiment::{Glance, Live};
 
 use crate::complaint;
 
-/// Counts in the emulator's thread.
-pub(super) struct Meter {
-    /// Down and up.
-    live: Arc<[Live; 2]>,
-    waited: Waited,
-}
-
-/// How long packets waited at the link, downwards and upwards.
-pub(super) type Waited = [Distribution; 2];
-
-/// Digits of its quantiles.
-const DIGITS: u8 = 3;
-
-fn index(passage: &Passage<'_>) -> usize {
-    usize::from(passage.direction == Direction::Up)
-}
-
-impl Tap for Meter {
-    fn left(&mut self, passage: &Passage<'_>) {
-        let way = index(passage);
-        self.live[way].arrived(passage.bytes.len() as u64, passage.delay.queue);
-        self.waited[way].record(passage.delay.queue);
-    }
-
-    fn dropped(&mut self, passage: &Passage<'_>) {
-        self.live[index(passage)].dropped();
-    }
-}
-
 /// A meter, and what says something of it every so often.
 pub(super) fn new(every: Option<Nanos>) -> (Meter, Rounds) {
-    let live: Arc<[Live; 2]> = Arc::default();
-    let meter = Meter { live: Arc::clone(&live), waited: [(); 2].map(|()| Distribution::new(DIGITS)) };
+    let meter = Meter::default();
+    let live = meter.live();
     let every = every.map(|every| Duration::from_nanos(every.as_nanos()));
     (meter, Rounds { live, every, begun: Instant::now(), said: Duration::ZERO })
-}
-
-/// Takes the meter's distributions out of a report.
-pub(super) fn waited(report: &mut EmulatorReport) -> Waited {
-    let meter = report.taps.pop().and_then(|tap| (tap as Box<dyn Any>).downcast::<Meter>().ok());
-    meter.map_or_else(|| [(); 2].map(|()| Distribution::new(DIGITS)), |meter| meter.waited)
 }
 
 /// Lines while it runs.

@@ -7,10 +7,8 @@ use paceline_emulator::emulator::{DirectionReport, EmulatorReport};
 use paceline_lab::numbers::plain;
 use serde_json::json;
 
-use super::meter::Waited;
-
 /// One line: how late the emulator was, and what it carried.
-pub(super) fn summary(report: &EmulatorReport, waited: &Waited) -> String {
+pub(super) fn summary(report: &EmulatorReport, waited: &[Distribution; 2]) -> String {
     let lateness = &report.lateness;
     let way = |name: &str, way: &DirectionReport, waited: &Distribution| {
         let mut text = format!("{name} {} packets, {} dropped", way.entered.packets, way.dropped.packets);
@@ -50,7 +48,7 @@ pub(super) fn micros(span: Nanos) -> String {
 }
 
 /// The same in full.
-pub(super) fn as_json(report: &EmulatorReport, waited: &Waited) -> serde_json::Value {
+pub(super) fn as_json(report: &EmulatorReport, waited: &[Distribution; 2]) -> serde_json::Value {
     let lateness = &report.lateness;
     let us = |span: Nanos| span.as_nanos() as f64 / 1e3;
     let way = |way: &DirectionReport, waited: &Distribution| {

@@ -2,7 +2,6 @@
 
 mod hold;
 mod list;
-mod restore;
 mod run;
 mod slots;
 mod watch;
@@ -21,7 +20,7 @@ use paceline_kernel::{AGENT, Agent, Informant, Loaded, MODULES, Module};
 
 use super::{Command, ReportsArgs};
 
-pub(super) use restore::reentered as reentered_as_guard;
+pub(super) use paceline_kernel::default::reentered as reentered_as_guard;
 
 pub(super) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {

@@ -10,6 +10,7 @@ use paceline_cc::{Nanos, Spec};
 use paceline_lab::input;
 use paceline_lab::mdi::against::{Comparison, UNSEEN, compare};
 use paceline_lab::mdi::course::Course;
+use paceline_lab::mdi::said;
 use paceline_lab::mdi::train::{DELAYS, TAIL, Training, WINDOWS, count, fitted};
 use paceline_lab::mdi::{Counts, Move, counts::NOISE};
 use serde_json::json;
@@ -191,7 +192,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
             "up": settings.up,
             "down": settings.down,
             "rtt_ms": settings.rtt.as_millis_f64(),
-            "unseen": comparison.as_ref().map(|comparison| super::compared_json(&original, comparison)),
+            "unseen": comparison.as_ref().map(|comparison| said::compared_json(&original, comparison)),
             "out": near.is_ok().then(|| args.out.display().to_string()),
         });
         crate::print::out(&format!("{object}\n"))?;
@@ -204,7 +205,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
             model.blocks()
         ))?;
         if let Some(comparison) = &comparison {
-            crate::print::out(&super::compared(&original, comparison)?)?;
+            crate::print::out(&said::compared(&original, comparison))?;
         }
     }
     let Err(parted) = near else { return Ok(ExitCode::SUCCESS) };

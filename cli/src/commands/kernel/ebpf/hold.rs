@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use paceline_cc::foreign::printable;
-use paceline_kernel::{Holder, Module};
+use paceline_kernel::{ChangedDefault, Holder, Module};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 
 use super::super::{LoadArgs, UnloadArgs};
-use super::restore::Default;
 use super::slots::LeftToCubic;
 use super::{Held, Named};
 use crate::commands::ending::Ends;
@@ -26,7 +25,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
     // Before anything is loaded, and before any thread starts.
     let ends = Ends::begin()?;
     let held = named.load(&args.reports)?;
-    let default = if args.default { Some(Default::set(module.name)?) } else { None };
+    let default = if args.default { Some(ChangedDefault::set(module.name)?) } else { None };
     if args.json {
         crate::print::out(&format!("{}\n", loaded(&named, default.as_ref())))?;
         return hold(ends, &held);
@@ -59,12 +58,12 @@ fn hold(ends: Ends, held: &Held) -> anyhow::Result<ExitCode> {
 }
 
 /// What is loaded, for programs.
-fn loaded(named: &Named, default: Option<&Default>) -> Value {
+fn loaded(named: &Named, default: Option<&ChangedDefault>) -> Value {
     json!({
         "module": named.module().name,
         "controller": named.controller(),
         "default": default.is_some(),
-        "default_before": default.map(Default::before),
+        "default_before": default.map(ChangedDefault::before),
     })
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use paceline_emulator::command::{CommandError, Signals, unblocked};
+use paceline_emulator::command::{Signals, unblocked};
 use paceline_files::Draft;
 use paceline_kernel::{Cgroup, Selection};
 use serde_json::json;
@@ -21,6 +21,7 @@ use super::{Held, Named};
 use crate::commands::live::counted;
 use crate::commands::save;
 use crate::complaint;
+use crate::exit::not_started;
 
 /// How often signals and the command are looked after.
 const ROUND: Duration = Duration::from_millis(20);
@@ -33,7 +34,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let mut command = match unblocked(&args.command) {
         Ok(command) => command,
-        Err(error) => return Ok(cannot_be_run(&error)),
+        Err(error) => return Ok(not_started(&error)),
     };
     // Before anything is loaded, and before any thread starts.
     let signals = Signals::take().context("cannot take signals")?;
@@ -72,11 +73,6 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         save("--json", path, |out| writeln!(out, "{object}"))?;
     }
     Ok(ExitCode::from(status))
-}
-
-fn cannot_be_run(error: &CommandError) -> ExitCode {
-    complaint::print(&error.to_string());
-    ExitCode::from(error.exit_status())
 }
 
 fn shown(command: &[OsString]) -> String {

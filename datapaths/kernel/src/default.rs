@@ -7,27 +7,45 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{self, Child, ExitCode, Stdio};
 
-use anyhow::Context;
-
 /// The default, of the caller's namespace.
 const SETTING: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// First argument of the process that restores; the module and the default before follow.
 const RESTORE: &str = "__restore";
 
-/// A changed default. Dropping it restores the one before.
-pub(super) struct Default {
+/// Why there is no other default.
+#[derive(Debug, thiserror::Error)]
+pub enum DefaultError {
+    /// The present one cannot be read.
+    #[error("{SETTING}")]
+    Unreadable(#[source] io::Error),
+    /// The process that restores it cannot be started.
+    #[error("cannot start the process that restores the default")]
+    NoGuard(#[source] io::Error),
+    /// The kernel refuses the new one.
+    #[error("{SETTING}: cannot be set to {name}")]
+    Refused {
+        /// The congestion control.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A changed default of the caller's network namespace. Dropping it restores the one before.
+#[derive(Debug)]
+pub struct ChangedDefault {
     before: String,
     guard: Child,
 }
 
-impl Default {
-    /// Makes `name` the default.
+impl ChangedDefault {
+    /// Makes `name` the default. The program is started again as its own guard, and has to ask [`reentered`] first of all.
     ///
     /// # Errors
-    /// What the system refuses.
-    pub(super) fn set(name: &str) -> anyhow::Result<Self> {
-        let before = current().context(SETTING)?;
+    /// [`DefaultError`].
+    pub fn set(name: &str) -> Result<Self, DefaultError> {
+        let before = current().map_err(DefaultError::Unreadable)?;
         let guard = process::Command::new("/proc/self/exe")
             .arg0("paceline")
             .args([RESTORE, name, &before])
@@ -35,19 +53,22 @@ impl Default {
             // What the terminal sends is not for it.
             .process_group(0)
             .spawn()
-            .context("cannot start the process that restores the default")?;
+            .map_err(DefaultError::NoGuard)?;
         // From here on whatever happens is undone.
         let default = Self { before, guard };
-        fs::write(SETTING, name).with_context(|| format!("{SETTING}: cannot be set to {name}"))?;
-        Ok(default)
+        match fs::write(SETTING, name) {
+            Ok(()) => Ok(default),
+            Err(source) => Err(DefaultError::Refused { name: name.to_owned(), source }),
+        }
     }
 
-    pub(super) fn before(&self) -> &str {
+    /// The one before.
+    pub fn before(&self) -> &str {
         &self.before
     }
 }
 
-impl Drop for Default {
+impl Drop for ChangedDefault {
     fn drop(&mut self) {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
@@ -58,8 +79,8 @@ fn current() -> io::Result<String> {
     Ok(fs::read_to_string(SETTING)?.trim().to_owned())
 }
 
-/// Whether this process was started by [`Default::set`]: then it waits and restores.
-pub(in super::super) fn reentered() -> Option<ExitCode> {
+/// Where this process was started by [`ChangedDefault::set`]: it waits and restores, and then has this exit status.
+pub fn reentered() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1).map_while(|argument| argument.into_string().ok());
     arguments.next().filter(|first| first == RESTORE)?;
     let (name, before) = (arguments.next()?, arguments.next()?);

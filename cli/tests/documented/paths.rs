@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use crate::Cli;
 
 #[expect(dead_code, reason = "how a command is run is for the tests of the command")]
-#[path = "../tests/command/outputs/table.rs"]
+#[path = "../command/outputs/table.rs"]
 mod table;
 
 fn paths(command: &clap::Command, name: &str, found: &mut Vec<(String, String)>) {

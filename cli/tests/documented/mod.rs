@@ -2,6 +2,7 @@
 
 mod code;
 mod pages;
+mod paths;
 mod project;
 
 use std::path::Path;
