@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::Nanos;
+use paceline_cc::datapath::{QUIC, TCP};
 use paceline_cc::observe::{Observer, both};
-use paceline_experiment::{Flow, SharedTap, Subject, Tap, Via};
+use paceline_experiment::{Flow, SharedTap, Subject, Tap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::flow_logs::FlowLogError;
 use paceline_lab::race::{self, Settings};

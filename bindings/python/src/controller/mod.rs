@@ -12,8 +12,8 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use paceline_cc::{
-    Ack, Controller, Ecn, Env, Loss, Lost, Nanos, Nature, Pacing, Permit, Rate, Recovery, Restart, Sent, Stamp,
-    Telemetry, Time, Timeout,
+    Ack, Controller, Env, Loss, Lost, Nanos, Nature, Pacing, Permit, Rate, Restart, Sent, Stamp, Telemetry, Time,
+    Timeout,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
