@@ -103,6 +103,17 @@ pub struct Flow {
     pub timers: Timing,
     /// In-band telemetry. Its header comes on top of the bytes of each data packet.
     pub telemetry: Option<Telemetry>,
+    /// Over [`Via::icn`] from a node with a content router: what is fetched from it.
+    pub content: Content,
+}
+
+/// An object that flows fetch from content routers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// Flows with the same name fetch the same object; without one, each has its own.
+    pub object: Option<String>,
+    /// Further nodes that are asked for it, beside the one where the flow's data comes from.
+    pub sources: Vec<u32>,
 }
 
 impl Flow {
@@ -135,6 +146,7 @@ impl Flow {
             arrivals: false,
             timers: Timing::default(),
             telemetry: None,
+            content: Content::default(),
         }
     }
 }

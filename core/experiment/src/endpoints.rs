@@ -41,38 +41,14 @@ pub enum Ends {
 }
 
 impl Ends {
-    /// The end that has the controller.
-    #[inline]
-    pub fn steering(&self) -> &dyn Steering {
-        match self {
-            Self::Push(sender, _) => sender.as_ref(),
-            Self::Pull(requester, _) => requester.as_ref(),
-        }
-    }
-
-    /// The same.
-    #[inline]
-    pub fn steering_mut(&mut self) -> &mut dyn Steering {
-        match self {
-            Self::Push(sender, _) => sender.as_mut(),
-            Self::Pull(requester, _) => requester.as_mut(),
-        }
-    }
-
     /// The application has `bytes` more bytes to bring over ([`Steering::write`]).
     pub fn write(&mut self, bytes: u64) {
-        if let Self::Pull(_, router) = self {
-            router.write(bytes);
-        }
-        self.steering_mut().write(bytes);
-    }
-
-    /// Payload bytes ready for the application ([`Receiver::bytes_ready`]).
-    #[inline]
-    pub fn bytes_ready(&self) -> u64 {
         match self {
-            Self::Push(_, receiver) => receiver.bytes_ready(),
-            Self::Pull(requester, _) => requester.bytes_ready(),
+            Self::Push(sender, _) => sender.write(bytes),
+            Self::Pull(requester, router) => {
+                router.write(bytes);
+                requester.write(bytes);
+            }
         }
     }
 }

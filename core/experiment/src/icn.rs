@@ -4,6 +4,9 @@
 //! The address has proved itself before: every request carries a token, and none is padded. The router answers at once, with
 //! its units back to back, as in the paper (section 3.2); nothing is verified, since packets have no bytes here.
 
+mod fetch;
+mod object;
+
 use paceline_cc::{Controller, Ecn, Nanos, Time};
 use paceline_icn::flow::{Aggregation, Ceiling};
 use paceline_icn::flow::{Flow as Machinery, FlowConfig, Supply};
@@ -11,6 +14,9 @@ use paceline_icn::name::Kind;
 use paceline_icn::wire::{DATA_HEAD, Request, TOKEN_BYTES, Token};
 use paceline_icn::{Name, Ranges, UNIT};
 use paceline_transport::{Config, Segment, SenderStats, Steering};
+
+pub use fetch::{BIN, FetchNode};
+pub use object::SyntheticObject;
 
 /// Bytes of IPv4 and UDP headers.
 const IP_UDP: u32 = 28;
@@ -36,6 +42,14 @@ impl Default for Asking {
     fn default() -> Self {
         let FlowConfig { aggregation, triple, ceiling, disorder, .. } = FlowConfig::default();
         Self { aggregation, triple, ceiling, disorder }
+    }
+}
+
+impl Asking {
+    /// The same as a part of the options of a flow of [`paceline_icn`].
+    pub fn flow_config(&self) -> FlowConfig {
+        let Self { aggregation, triple, ceiling, disorder } = *self;
+        FlowConfig { aggregation, triple, ceiling, disorder, ..FlowConfig::default() }
     }
 }
 
@@ -93,9 +107,8 @@ impl Supply for Wanted {
 impl Requester {
     /// Asks as `asking` says and as `controller` permits. `nonce` is the mark of its requests.
     pub fn new(asking: &Asking, transport: &Config, controller: Box<dyn Controller>, nonce: u64) -> Self {
-        let Asking { aggregation, triple, ceiling, disorder } = *asking;
         let transport = Config { mss: UNIT as u32, ..*transport };
-        let config = FlowConfig { transport, aggregation, triple, ceiling, disorder, ..FlowConfig::default() };
+        let config = FlowConfig { transport, ..asking.flow_config() };
         Self {
             flow: Machinery::new(&config, controller),
             wanted: Wanted::default(),

@@ -8,6 +8,7 @@ mod draw;
 pub mod endpoints;
 pub mod icn;
 pub mod live;
+pub mod metered;
 pub mod node;
 pub mod outcome;
 pub mod record;
@@ -19,16 +20,19 @@ pub mod truth;
 pub mod via;
 pub mod workload;
 
-pub use config::{Config, Cross, Cut, Direction, Flow, OnOff, Poisson, Timing, Way, Workload};
+pub use config::{Config, Content, Cross, Cut, Direction, Flow, OnOff, Poisson, Timing, Way, Workload};
 pub use live::{Glance, Hooks, Live};
-pub use node::Node;
-pub use outcome::{Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+pub use metered::MeteredHop;
+pub use node::{Node, UdpPacket};
+pub use outcome::{
+    Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, RouterOutcome, Series, SplitSum,
+};
 pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};
 pub use seed::Seed;
 pub use tap::{Fate, Layer, Moment, SharedTap, Subject, Tap};
 pub use telemetry::{Faults, Impostor, Named, Telemetry, TelemetryOutcome, Trace};
-pub use topology::{Graph, GraphError, Hop, Topology};
+pub use topology::{ContentRouter, Graph, GraphError, Hop, Topology};
 pub use truth::Truth;
 pub use via::{DrivenBy, Handover, Via};
 pub use workload::{Application, Arrivals, Gaps, NewFlow, Turn};

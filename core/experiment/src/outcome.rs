@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use paceline_cc::{Distribution, Nanos, Time};
+use paceline_icn::RouterStats;
 use paceline_path::{Air, Count, LinkStats, Split};
 use paceline_transport::SenderStats;
 
@@ -131,6 +132,15 @@ pub struct HopOutcome {
     pub air: Option<Air>,
 }
 
+/// What a content router did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterOutcome {
+    /// Its node.
+    pub node: u32,
+    /// Its counters.
+    pub stats: RouterStats,
+}
+
 /// What a run leaves behind.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -146,6 +156,8 @@ pub struct Outcome {
     pub graph: Graph,
     /// What each hop did, in the order of [`Graph::hops`]: of a dumbbell the path down, then the path up.
     pub hops: Vec<HopOutcome>,
+    /// What each content router did, by its node.
+    pub routers: Vec<RouterOutcome>,
     /// Points over time, when asked for.
     pub series: Option<Series>,
     /// Wake-ups that the event loop handled, as a measure of work.

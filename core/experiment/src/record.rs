@@ -175,7 +175,8 @@ impl Recorder {
                 series.flows.push(points);
             }
         }
-        Outcome { flows, delay, queue, rtt, graph, hops, series, events, excess: None }
+        let routers = Vec::new();
+        Outcome { flows, delay, queue, rtt, graph, hops, routers, series, events, excess: None }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::Rate;
+use paceline_cc::{Bytes, Rate};
 use paceline_path::{Path, Schedule};
 
 use crate::config::{Direction, Way};
@@ -146,17 +146,29 @@ pub fn back(route: &[u32]) -> Vec<u32> {
     route.iter().rev().map(|hop| hop ^ 1).collect()
 }
 
+/// A content router at a node: one without an upstream has every object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentRouter {
+    /// The node.
+    pub node: u32,
+    /// The nodes of the routers that it asks for what it does not have.
+    pub upstream: Vec<u32>,
+    /// What its cache may have of that.
+    pub cache: Bytes,
+}
+
 /// A graph with a path for each hop.
 pub struct Topology<P> {
     graph: Graph,
     paths: Vec<Path<P>>,
     shown: u32,
+    routers: Vec<ContentRouter>,
 }
 
 impl<P: Clone + Send> Topology<P> {
     /// Two ends and a path in each direction.
     pub fn dumbbell(down: Path<P>, up: Path<P>) -> Self {
-        Self { graph: Graph::dumbbell(), paths: vec![down, up], shown: 0 }
+        Self { graph: Graph::dumbbell(), paths: vec![down, up], shown: 0, routers: Vec::new() }
     }
 
     /// A graph with the paths of its hops, in the order of [`Graph::hops`].
@@ -165,7 +177,7 @@ impl<P: Clone + Send> Topology<P> {
     /// When there is not one path for each hop, or none.
     pub fn new(graph: Graph, paths: Vec<Path<P>>) -> Self {
         assert!(!paths.is_empty() && graph.hops.len() == paths.len(), "one path for each hop");
-        Self { graph, paths, shown: 0 }
+        Self { graph, paths, shown: 0, routers: Vec::new() }
     }
 
     /// The series shows the slowest hop of this way; of a dumbbell it is the path down.
@@ -173,6 +185,17 @@ impl<P: Clone + Send> Topology<P> {
     pub fn showing(mut self, way: Way) -> Self {
         self.shown = self.graph.route(way).and_then(|route| self.slowest(&route)).unwrap_or(self.shown);
         self
+    }
+
+    /// With these content routers, each before those that ask it.
+    #[must_use]
+    pub fn routing(self, routers: Vec<ContentRouter>) -> Self {
+        Self { routers, ..self }
+    }
+
+    /// The content routers.
+    pub fn routers(&self) -> &[ContentRouter] {
+        &self.routers
     }
 
     /// The nodes and links.

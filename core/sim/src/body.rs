@@ -1,5 +1,7 @@
 //! What packets carry.
 
+use paceline_cc::Codepoint;
+use paceline_experiment::UdpPacket;
 use paceline_experiment::icn::Asked;
 use paceline_transport::{AckSegment, Segment};
 
@@ -18,6 +20,24 @@ pub enum Body {
     Request(Box<Asked>),
     /// Cross traffic.
     Cross,
+    /// What nodes send.
+    Bytes(Box<SentBytes>),
+}
+
+/// A packet of a node.
+#[derive(Clone, Debug)]
+pub struct SentBytes {
+    /// It.
+    pub packet: UdpPacket,
+    /// The data in it, where it is a flow's.
+    pub segment: Option<Segment>,
+}
+
+impl SentBytes {
+    /// The packet as it has arrived.
+    pub(crate) fn arrived(&self, ecn: Codepoint) -> UdpPacket {
+        UdpPacket { ecn, ..self.packet.clone() }
+    }
 }
 
 impl Body {
@@ -26,6 +46,7 @@ impl Body {
         match self {
             Self::Data(segment) => Some(segment),
             Self::Traced(traced) => Some(&traced.segment),
+            Self::Bytes(bytes) => bytes.segment.as_ref(),
             Self::Ack(_) | Self::Request(_) | Self::Cross => None,
         }
     }

@@ -7,14 +7,14 @@ use paceline_path::{Dropped, Packet, Path, Snapshot};
 use paceline_telemetry::NodeReport;
 
 use crate::body::Body;
-use crate::nodes::Nodes;
+use crate::meters::Meters;
 
 /// The paths of a running world, with the times at which they want to be looked at.
 pub(crate) struct Hops {
     graph: Graph,
     paths: Vec<Path<Body>>,
     /// What hops write into packets, where flows carry telemetry.
-    nodes: Option<Box<Nodes>>,
+    meters: Option<Box<Meters>>,
     /// The hop that the series shows.
     shown: u32,
     due: Vec<Time>,
@@ -37,8 +37,8 @@ impl Hops {
         let (graph, paths) = topology.into_parts();
         let paths: Vec<_> = paths.into_iter().map(keep).collect();
         let due = paths.iter().map(Path::next).collect();
-        let nodes = telemetry.then(|| Box::new(Nodes::new(&graph)));
-        Self { graph, paths, nodes, shown, due, first: (Time::NEVER, 0), moved: true, dropped: false }
+        let meters = telemetry.then(|| Box::new(Meters::new(&graph)));
+        Self { graph, paths, meters, shown, due, first: (Time::NEVER, 0), moved: true, dropped: false }
     }
 
     pub(crate) fn graph(&self) -> &Graph {
@@ -81,8 +81,8 @@ impl Hops {
     #[inline]
     pub(crate) fn push(&mut self, hop: u32, now: Time, mut packet: Packet<Body>) {
         let path = &mut self.paths[hop as usize];
-        if let Some(nodes) = &mut self.nodes {
-            nodes.pass(hop, path, now, &mut packet);
+        if let Some(meters) = &mut self.meters {
+            meters.pass(hop, path, now, &mut packet);
         }
         path.push(now, packet);
         self.touched(hop);
@@ -128,7 +128,7 @@ impl Hops {
 
     /// What the node of this hop reports of its queue; `None` where nothing limits, or no one carries telemetry.
     pub(crate) fn node_report(&mut self, hop: u32, now: Time) -> Option<NodeReport> {
-        let report = self.nodes.as_ref()?.report(hop, &mut self.paths[hop as usize], now);
+        let report = self.meters.as_ref()?.report(hop, &mut self.paths[hop as usize], now);
         self.touched(hop);
         report
     }
@@ -156,7 +156,10 @@ fn capacity(path: &Path<Body>, from: Time, to: Time) -> Option<u64> {
 
 /// The routes of a world's ways, as next hops.
 pub(crate) struct Routes {
-    hops: usize,
+    /// By hop: its mean rate, where something limits it.
+    hop_rates: Vec<Option<Rate>>,
+    /// The distinct ways.
+    ways: Vec<Way>,
     /// By way: the first hop of data, and of acknowledgements.
     first: Vec<[u32; 2]>,
     /// By way: the rate of its slowest hop; 0 where nothing limits.
@@ -174,28 +177,33 @@ impl Routes {
     /// # Panics
     /// When there is no such way.
     pub(crate) fn new<P: Clone + Send>(topology: &Topology<P>, ways: impl Iterator<Item = Way>) -> (Self, Vec<u32>) {
-        let hops = topology.paths().len();
-        let mut routes = Self { hops, first: Vec::new(), rates: Vec::new(), next: Vec::new() };
-        let mut distinct: Vec<Way> = Vec::new();
-        let number = |way: Way| {
-            let known = distinct.iter().position(|other| *other == way);
-            known.unwrap_or_else(|| {
-                let there = topology.graph().route(way).expect("there is a way between the ends of every flow");
-                routes.add(&there);
-                let slowest = topology.slowest(&there).and_then(|hop| topology.rate(hop));
-                routes.rates.push(slowest.unwrap_or(Rate::ZERO));
-                distinct.push(way);
-                distinct.len() - 1
-            }) as u32
-        };
+        let hop_rates: Vec<_> = (0..topology.paths().len() as u32).map(|hop| topology.rate(hop)).collect();
+        let mut routes = Self { hop_rates, ways: Vec::new(), first: Vec::new(), rates: Vec::new(), next: Vec::new() };
+        let number = |way| routes.find(topology.graph(), way).expect("there is a way between the ends of every flow");
         let numbers = ways.map(number).collect();
         (routes, numbers)
     }
 
+    /// The number of a way among the distinct ones, of which it may be a new one; `None` where there is no such way.
+    pub(crate) fn find(&mut self, graph: &Graph, way: Way) -> Option<u32> {
+        let known = self.ways.iter().position(|other| *other == way);
+        let number = match known {
+            Some(number) => number,
+            None => {
+                self.add(&graph.route(way)?);
+                self.ways.push(way);
+                self.ways.len() - 1
+            }
+        };
+        Some(number as u32)
+    }
+
     fn add(&mut self, there: &[u32]) {
+        let rates = there.iter().filter_map(|hop| self.hop_rates[*hop as usize]);
+        self.rates.push(rates.min().unwrap_or(Rate::ZERO));
         let back = back(there);
         let start = self.next.len();
-        self.next.resize(start + self.hops, ARRIVED);
+        self.next.resize(start + self.hop_rates.len(), ARRIVED);
         for route in [there, &back] {
             for pair in route.windows(2) {
                 self.next[start + pair[0] as usize] = pair[1];
@@ -209,6 +217,11 @@ impl Routes {
         self.first[way as usize]
     }
 
+    /// The node where a way begins.
+    pub(crate) fn start(&self, way: u32) -> u32 {
+        self.ways[way as usize].from
+    }
+
     /// The rate of a way's slowest hop; 0 where nothing limits its data.
     pub(crate) fn rate(&self, way: u32) -> Rate {
         self.rates[way as usize]
@@ -216,7 +229,7 @@ impl Routes {
 
     /// The hop that follows this one; `None` at the end of the way.
     pub(crate) fn next(&self, way: u32, hop: u32) -> Option<u32> {
-        let next = self.next[way as usize * self.hops + hop as usize];
+        let next = self.next[way as usize * self.hop_rates.len() + hop as usize];
         (next != ARRIVED).then_some(next)
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::endpoints::Ends;
 use paceline_path::Packet;
 use paceline_transport::Steering;
 
 use crate::body::Body;
+use crate::ends::Ends;
 use crate::host::Hosts;
 use crate::telemetry::Carried;
 use crate::timers::Armed;
@@ -50,6 +50,7 @@ impl Live {
         let (due, paced_until) = match &self.ends {
             Ends::Push(sender, _) => (sender.next_timeout(), sender.paced_until()),
             Ends::Pull(requester, _) => (requester.next_timeout(), requester.paced_until()),
+            Ends::Fetch(fetch) => (Steering::next_timeout(fetch.as_ref()), fetch.paced_until()),
         };
         let ready_at = self.ready_at();
         let Some(hosts) = &mut self.hosts else { return due };

@@ -5,7 +5,8 @@ use paceline_experiment::icn::{Asked, UNIT_HEADERS};
 use paceline_path::Packet;
 use paceline_transport::{Receiver, Segment};
 
-use crate::body::Body;
+use crate::body::{Body, SentBytes};
+use crate::node::UDP_HEADERS;
 use crate::telemetry::Traced;
 
 /// Packets out of use. One that is never given back is freed where it is dropped.
@@ -42,6 +43,12 @@ impl Pool {
         self.other(source, size, Codepoint::NotEct, Body::Cross)
     }
 
+    /// A packet of a node.
+    pub(crate) fn bytes(&mut self, number: u32, sent: SentBytes) -> Packet<Body> {
+        let size = sent.packet.bytes.len() as u32 + UDP_HEADERS;
+        self.other(number, size, sent.packet.ecn, Body::Bytes(Box::new(sent)))
+    }
+
     #[inline]
     fn other(&mut self, flow: u32, size: u32, ecn: Codepoint, body: Body) -> Packet<Body> {
         match self.others.pop() {
@@ -72,7 +79,7 @@ impl Pool {
     pub(crate) fn empty(&mut self, used: Packet<Body>) {
         match used.body {
             Body::Ack(_) => self.acks.push(used),
-            Body::Data(_) | Body::Traced(_) | Body::Request(_) | Body::Cross => self.others.push(used),
+            Body::Data(_) | Body::Traced(_) | Body::Request(_) | Body::Cross | Body::Bytes(_) => self.others.push(used),
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Target {
     Return(u32),
     /// A source of cross traffic (index of a configured source).
     Cross(u32),
+    /// A node (its number).
+    Node(u32),
     /// A snapshot of every hop.
     Snapshot,
     /// The sink of a flow's telemetry (number of a flow).

@@ -2,22 +2,27 @@
 
 use std::collections::VecDeque;
 
+use paceline_cc::observe::Observed;
 use paceline_cc::{Bytes, Codepoint, Env, Nanos, Rate, Spec, Time};
-use paceline_experiment::endpoints::Ends;
 use paceline_experiment::{
-    Application, Arrivals, Cross, Excess, Fate, Flow, Gaps, Moment, NewFlow, Outcome, Recorder, Sample, Seed, Subject,
+    Application, Arrivals, Cross, Excess, Flow, Gaps, Layer, Moment, NewFlow, Outcome, Recorder, Sample, Seed, Subject,
     Tap, Turn, Workload, endpoints,
 };
-use paceline_path::{Dropped, Packet};
 
 use crate::body::Body;
+use crate::ends::Ends;
 use crate::hops::{Hops, Routes};
 use crate::host::Hosts;
 use crate::live::Live;
 use crate::pool::Pool;
 use crate::room::Room;
 use crate::timers::{Armed, Target, Timers};
+use content::Content;
+use nodes::Nodes;
 
+mod content;
+mod nodes;
+mod packets;
 mod reports;
 
 /// Of the packets that leave at one moment, after so many each it is looked how much is in flight (our choice: it costs nothing
@@ -76,6 +81,8 @@ pub struct World<'t> {
     gaps: Vec<Gaps>,
     step: Option<Nanos>,
     snapshot_every: Option<Nanos>,
+    nodes: Nodes,
+    content: Content,
     tap: Option<&'t mut dyn Tap>,
     events: u64,
 }
@@ -109,6 +116,7 @@ impl<'t> World<'t> {
             timers.set(Time::ZERO + every, Target::Snapshot);
         }
         let all = config.flows.iter().map(|flow| flow.way).chain(config.cross.iter().map(|cross| cross.way));
+        let routers = config.topology.routers().to_vec();
         let (routes, mut ways) = Routes::new(&config.topology, all);
         let telemetry = config.flows.iter().any(|flow| flow.telemetry.is_some());
         // Cross traffic takes the first numbers, so that counters by number can distinguish it.
@@ -117,7 +125,7 @@ impl<'t> World<'t> {
         let arrivals = |(index, flow): (usize, &Flow)| Arrivals::new(&flow.workload, config.seed, index);
         let application =
             |(index, flow): (usize, &Flow)| Application::new(&flow.workload, flow.mss, config.seed, index);
-        Self {
+        let mut world = Self {
             now: Time::ZERO,
             end: Time::ZERO + config.duration,
             seed: config.seed,
@@ -141,9 +149,13 @@ impl<'t> World<'t> {
             snapshot_every,
             pool: Pool::default(),
             step: config.sample_every,
+            nodes: Nodes::default(),
+            content: Content::default(),
             tap,
             events: 0,
-        }
+        };
+        world.add_routers(&routers);
+        world
     }
 
     /// Runs every event up to `until`, the events of that moment included; answers whether the world has reached its end, or
@@ -174,6 +186,9 @@ impl<'t> World<'t> {
             if self.hops.has_dropped() {
                 self.note_dropped();
             }
+        }
+        if self.excess.is_none() {
+            self.now = until.max(self.now);
         }
         until == self.end || self.excess.is_some()
     }
@@ -237,6 +252,7 @@ impl<'t> World<'t> {
                 }
             }
             Target::Cross(index) => self.send_cross(index),
+            Target::Node(index) => self.node_wakes(index, at),
             Target::Sink(number) => self.sink_wakes(number, at),
             Target::Report(number) => self.take_reports(number),
             Target::Snapshot => {
@@ -288,13 +304,21 @@ impl<'t> World<'t> {
         let way = self.ways[index as usize];
         let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, way));
         let first = self.first;
-        let observer = |spec: &Spec, layer| {
+        let mut observer = |spec: &Spec, layer| {
             self.tap.as_mut().and_then(|tap| {
                 tap.observer(&Subject { flow: number - first, layer, spec, env: &env, moment: Moment::default() })
             })
         };
-        let ends = endpoints::make(flow, &env, observer);
-        let mut ends = ends.unwrap_or_else(|refused| panic!("{refused}"));
+        let mut first_source = None;
+        let mut ends = if self.content.is_fetched(flow) {
+            let observer = observer(&flow.controller, Layer::Packets);
+            first_source = Some(Observed::wrap(flow.controller.build(&env), observer));
+            self.fetch(index, number, goal.expect("an object has an end"))
+        } else {
+            let ends = endpoints::make(flow, &env, observer);
+            Ends::from(ends.unwrap_or_else(|refused| panic!("{refused}")))
+        };
+        let flow = &self.configured[index as usize];
         let extra_delay = flow.extra_delay;
         match (&flow.workload, goal) {
             (_, Some(bytes)) => ends.write(bytes),
@@ -318,6 +342,9 @@ impl<'t> World<'t> {
             access: VecDeque::new(),
             back: VecDeque::new(),
         })));
+        if let Some(controller) = first_source {
+            self.open_sources(index, number, controller);
+        }
         self.release(number);
         number
     }
@@ -400,6 +427,7 @@ impl<'t> World<'t> {
                     }
                     None => break,
                 },
+                Ends::Fetch(_) => return self.pump_fetch(number),
             };
             if let Some(hosts) = &mut flow.hosts {
                 hosts.sent(self.now);
@@ -425,130 +453,6 @@ impl<'t> World<'t> {
         flow.steering_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
     }
 
-    /// A packet has come to the end of a hop.
-    fn leave_hop(&mut self, hop: u32, mut packet: Packet<Body>) {
-        let number = packet.flow;
-        if let Some(next) = self.routes.next(self.way_of[number as usize], hop) {
-            self.hops.push(next, self.now, packet);
-            return;
-        }
-        let Some(flow) = &mut self.live[number as usize] else { return self.pool.empty(packet) };
-        packet.delay.propagation += flow.extra_delay;
-        let arrives_at = self.now + flow.extra_delay;
-        match packet.body {
-            Body::Cross => self.pool.empty(packet),
-            Body::Data(_) | Body::Traced(_) => {
-                let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.receiver_takes_in_at(arrives_at));
-                if at == self.now && flow.access.is_empty() {
-                    self.deliver(packet);
-                    return;
-                }
-                if flow.access.is_empty() {
-                    self.timers.set(at, Target::Access(number));
-                }
-                flow.access.push_back((at, packet));
-            }
-            Body::Ack(_) | Body::Request(_) => {
-                self.recorder.acknowledged(flow.family as usize, &packet.delay);
-                let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.sender_takes_in_at(arrives_at));
-                if at == self.now && flow.back.is_empty() {
-                    self.returned(packet);
-                    return;
-                }
-                if flow.back.is_empty() {
-                    self.timers.set(at, Target::Return(number));
-                }
-                flow.back.push_back((at, packet));
-            }
-        }
-    }
-
-    /// Data reaches where it goes.
-    #[inline]
-    fn deliver(&mut self, packet: Packet<Body>) {
-        let number = packet.flow;
-        let Some(flow) = &mut self.live[number as usize] else { return };
-        let Some(segment) = packet.body.segment() else { return };
-        let ce = packet.ecn == Codepoint::Ce;
-        let delay = self.now.since(segment.sent_at);
-        self.recorder.arrived(flow.family as usize, &packet, delay);
-        if let Some(tap) = &mut self.tap {
-            tap.on_arrival(self.now, number - self.first, segment, ce, &packet.delay);
-        }
-        match &mut flow.ends {
-            Ends::Push(_, receiver) => receiver.on_segment(self.now, segment, ce),
-            Ends::Pull(requester, _) => {
-                if let Some(rtt) = requester.on_segment(self.now, segment, ce) {
-                    self.recorder.rtt(flow.family as usize, rtt);
-                }
-            }
-        }
-        let done = flow.goal.is_some_and(|goal| flow.ends.bytes_ready() >= goal);
-        if let Body::Traced(traced) = &packet.body {
-            self.traced_arrived(number, traced);
-        }
-        self.pool.empty(packet);
-        if done {
-            self.complete(number);
-        } else {
-            self.acknowledge(number);
-        }
-    }
-
-    /// Sends the acknowledgements that are due and sets the receiver's timer, or asks for more.
-    #[inline]
-    fn acknowledge(&mut self, number: u32) {
-        let Some(flow) = &mut self.live[number as usize] else { return };
-        let [_, hop] = flow.hops;
-        let Ends::Push(_, receiver) = &mut flow.ends else { return self.release(number) };
-        let mut due = receiver.next_timeout();
-        while due <= self.now
-            && let Some(packet) = self.pool.ack(number, self.now, receiver.as_mut())
-        {
-            self.hops.push(hop, self.now, packet);
-            due = receiver.next_timeout();
-        }
-        let wakes_at = flow.hosts.as_mut().map_or(due, |hosts| hosts.receiver_wakes_at(due));
-        flow.receiver_timer.arm(&mut self.timers, wakes_at, Target::Receiver(number));
-    }
-
-    /// An acknowledgement reaches its sender, or a request its router.
-    #[inline]
-    fn returned(&mut self, packet: Packet<Body>) {
-        let number = packet.flow;
-        let Some(flow) = &mut self.live[number as usize] else { return };
-        let sender = match (&mut flow.ends, &packet.body) {
-            (Ends::Push(sender, _), _) => sender,
-            (Ends::Pull(_, router), Body::Request(asked)) => {
-                let ([hop, _], family) = (flow.hops, flow.family as usize);
-                for unit in router.answer(self.now, asked) {
-                    if let Some(tap) = &mut self.tap {
-                        tap.on_sent(self.now, number - self.first, &unit);
-                    }
-                    self.recorder.entered(family);
-                    self.hops.push(hop, self.now, self.pool.unit(number, unit));
-                }
-                return self.pool.empty(packet);
-            }
-            (Ends::Pull(..), _) => return,
-        };
-        let Body::Ack(ack) = &packet.body else { return };
-        if let Some(rtt) = sender.on_ack(self.now, ack) {
-            self.recorder.rtt(flow.family as usize, rtt);
-        }
-        if let Some(tap) = &mut self.tap {
-            tap.on_ack(self.now, number - self.first, ack, sender.as_ref());
-        }
-        let idle = sender.is_idle();
-        self.pool.empty(packet);
-        // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
-        if flow.goal.is_some() && idle {
-            self.complete(number);
-        } else {
-            self.release(number);
-        }
-    }
-
     fn complete(&mut self, number: u32) {
         let Some(flow) = &self.live[number as usize] else { return };
         let (family, goal, took) = (flow.family as usize, flow.goal, self.now.since(flow.began));
@@ -562,22 +466,10 @@ impl<'t> World<'t> {
             if let Some(telemetry) = flow.telemetry {
                 self.recorder.telemetry(flow.family as usize, &telemetry.finish());
             }
-            self.recorder.retired(flow.family as usize, self.now, &stats, ready);
-        }
-    }
-
-    /// Counts what the hops have dropped.
-    fn note_dropped(&mut self) {
-        while let Some((hop, Dropped { at, reason, packet, .. })) = self.hops.pop_dropped() {
-            if let (Some(segment), Some(family)) = (packet.body.segment(), self.families[packet.flow as usize]) {
-                self.recorder.dropped(family as usize, &packet);
-                self.traced_dropped(&packet, reason);
-                if let Some(tap) = &mut self.tap {
-                    let hop = &self.hops.graph().hops()[hop as usize].name;
-                    tap.on_dropped(packet.flow - self.first, segment, &Fate { at, hop, reason });
-                }
+            if let Ends::Fetch(fetch) = &flow.ends {
+                self.fetched(flow.family, fetch);
             }
-            self.pool.empty(packet);
+            self.recorder.retired(flow.family as usize, self.now, &stats, ready);
         }
     }
 
@@ -600,6 +492,7 @@ impl<'t> World<'t> {
         for number in 0..self.live.len() as u32 {
             self.retire(number);
         }
-        Outcome { excess: self.excess, ..self.recorder.finish(graph, hops, self.events) }
+        let routers = self.content.outcomes(&self.nodes);
+        Outcome { excess: self.excess, routers, ..self.recorder.finish(graph, hops, self.events) }
     }
 }

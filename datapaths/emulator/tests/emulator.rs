@@ -12,7 +12,7 @@ use paceline_cc::{Codepoint, Nanos, Rate, Time};
 use paceline_emulator::frame::{self, Frame, Kind, Segmentation, Virtio};
 use paceline_emulator::log::LogLost;
 use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap, Transit};
-use paceline_experiment::Node;
+use paceline_experiment::MeteredHop;
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::queue::{DropTail, Limit, Step, Threshold};
 use paceline_path::{Delay, Direction, Link, Loss, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
@@ -429,7 +429,7 @@ fn a_link_writes_into_packets_as_a_hop_of_telemetry() {
     let (near, far) = (Memory::empty(), Memory::with(frames));
     let written = Arc::clone(&near.written);
     let mut setup = setup(near, far, down);
-    setup.links[0].transit[0] = Some(Transit::new(Node::new(4, 6), Some(before)));
+    setup.links[0].transit[0] = Some(Transit::new(MeteredHop::new(4, 6), Some(before)));
     let emulator = Emulator::start(setup).unwrap();
     wait_for(|| written.lock().unwrap().len() == 6);
     emulator.stop().unwrap();

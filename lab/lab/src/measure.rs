@@ -5,10 +5,14 @@ use std::time::Instant;
 
 use paceline_cc::{Distribution, Nanos};
 use paceline_experiment::config::{self, Direction, Workload};
-use paceline_experiment::{FlowOutcome, Graph, Hop, HopOutcome, Named, Outcome, SplitSum, TelemetryOutcome};
+use paceline_experiment::{
+    FlowOutcome, Graph, Hop, HopOutcome, Named, Outcome, RouterOutcome, SplitSum, TelemetryOutcome,
+};
 
 use crate::contestant::Contestant;
-use crate::record::{FlowRecord, LinkRecord, NamedRecord, Parts, Record, Span, Split, TelemetryRecord, rounded};
+use crate::record::{
+    FlowRecord, LinkRecord, NamedRecord, Parts, Record, RouterRecord, Span, Split, TelemetryRecord, rounded,
+};
 use crate::run::World;
 use crate::scenario::Plan;
 use crate::version::{VERSION, commit};
@@ -56,6 +60,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         drawn: plan.drawn.clone(),
         flows: flows.iter().zip(&outcome.flows).map(|(flow, of)| flow_record(&outcome.graph, flow, of)).collect(),
         links: links(outcome, seconds),
+        routers: outcome.routers.iter().map(|router| router_record(&outcome.graph, router)).collect(),
         version: VERSION.to_owned(),
         commit: commit().map(str::to_owned),
         cpu_s: None,
@@ -175,6 +180,17 @@ fn links(outcome: &Outcome, seconds: f64) -> Vec<LinkRecord> {
         collisions: done.air.map(|air| air.collisions),
     };
     outcome.graph.hops().iter().zip(&outcome.hops).map(record).collect()
+}
+
+fn router_record(graph: &Graph, router: &RouterOutcome) -> RouterRecord {
+    let (node, stats) = (graph.nodes()[router.node as usize].clone(), &router.stats);
+    RouterRecord {
+        node,
+        requests: stats.requests,
+        hits: stats.hits,
+        misses: stats.misses,
+        sent_units: stats.sent_units,
+    }
 }
 
 /// Jain's index: the square of the sum over n times the sum of squares (Jain, Chiu and Hawe, DEC-TR-301, 1984). 1 when

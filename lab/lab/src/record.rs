@@ -86,6 +86,10 @@ described! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         links: Vec<LinkRecord>, "",
             "one object for each direction of each link, see below; only where the scenario has links";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        routers: Vec<RouterRecord>, "",
+            "one object for each content router, see below; only where the scenario has \
+             [nodes](scenarios.md#nodes-content-routers)";
         version: String, "", "version of paceline";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<String>, "",
@@ -172,6 +176,17 @@ described! {
         telemetry: Option<TelemetryRecord>;
         /// As in [`Record`].
         split: Split;
+    }
+}
+
+described! {
+    /// A content router of a run.
+    pub struct RouterRecord {
+        node: String, "", "its node";
+        requests: u64, "", "that it took in";
+        hits: u64, "units", "that it was asked for and had";
+        misses: u64, "units", "that it was asked for and did not have";
+        sent_units: u64, "units", "that it sent";
     }
 }
 

@@ -17,6 +17,7 @@ use crate::named::fields_of;
 mod check;
 mod effective;
 mod link;
+mod nodes;
 pub(crate) mod places;
 mod racers;
 mod range;
@@ -28,6 +29,7 @@ mod traffic;
 
 use check::{MAX_SECONDS, MAX_SEED};
 pub use link::Link;
+pub use nodes::ContentNode;
 pub use source::{Options, Plan, Source};
 pub use telemetry::{Forged, Telemetry};
 
@@ -66,6 +68,9 @@ pub struct Scenario {
     /// Links by name, in place of the two paths, of which a scenario without links is the short form.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, Link>,
+    /// Nodes with content routers, by the names that links give them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<String, ContentNode>,
     /// In-band telemetry: what hops see reaches the senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
@@ -95,6 +100,12 @@ pub struct Flow {
     /// The node that receives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// What it fetches from a content router: flows with the same name the same object. Without it each has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Further nodes with routers that are asked for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
     /// When it starts (the first of `count`).
     pub start: Nanos,
     /// When its application stops writing; without it, with the run.
@@ -136,6 +147,8 @@ impl Default for Flow {
             direction: config::Direction::Down,
             from: None,
             to: None,
+            object: None,
+            sources: Vec::new(),
             start: Nanos::ZERO,
             stop: None,
             workload: Workload::Bulk,
@@ -192,13 +205,14 @@ pub struct Cross {
 }
 
 /// The keys of a scenario's tables, by the tables' names in this crate: for bindings that have types of their own.
-pub fn keys() -> [(&'static str, Vec<&'static str>); 6] {
+pub fn keys() -> [(&'static str, Vec<&'static str>); 7] {
     let direction = fields_of::<Direction>();
     let link = ["between", "back"].into_iter().chain(direction.iter().copied()).collect();
     [
         ("Scenario", fields_of::<Scenario>()),
         ("Direction", direction),
         ("Link", link),
+        ("ContentNode", fields_of::<ContentNode>()),
         ("Flow", fields_of::<Flow>()),
         ("Cross", fields_of::<Cross>()),
         ("Telemetry", fields_of::<Telemetry>()),

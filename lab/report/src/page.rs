@@ -81,7 +81,10 @@ fn section<'a>(index: usize, data: &'a Data<'_>) -> Section<'a> {
         runs_shown: data.runs_shown(),
         figures: figures::figures(data),
         variables: figures::variables(data),
-        tables: [tables::flows(data), tables::links(data), tables::runs(data)].into_iter().flatten().collect(),
+        tables: [tables::flows(data), tables::links(data), tables::routers(data), tables::runs(data)]
+            .into_iter()
+            .flatten()
+            .collect(),
         missing: (!data.has_series()).then_some(
             "Throughput and queueing delay over time, the delay distribution, and the controllers' variables are not \
              in the records. To see them, run the race again with --report: the same scenario and seed give the same \

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use paceline_cc::Nanos;
 use paceline_lab::numbers::{self, plain};
-use paceline_lab::record::{FlowRecord, LinkRecord, Record};
+use paceline_lab::record::{FlowRecord, LinkRecord, Record, RouterRecord};
 use paceline_lab::stats::Median;
 use serde::Serialize;
 
@@ -259,4 +259,35 @@ pub(crate) fn links(data: &Data<'_>) -> Option<Table> {
         columns,
         rows,
     })
+}
+
+/// Each content router: medians over the runs.
+pub(crate) fn routers(data: &Data<'_>) -> Option<Table> {
+    let columns = ["router", "requests", "units that it had", "units that it had not", "units sent"];
+    let mut rows = Vec::new();
+    for c in &data.contestants {
+        let first = c.records.first().map(|record| record.routers.as_slice()).unwrap_or_default();
+        for (index, router) in first.iter().enumerate() {
+            let median = |value: fn(&RouterRecord) -> u64| {
+                let all = c.records.iter().filter_map(|record| record.routers.get(index));
+                or_none(
+                    Median::of(&all.map(|router| value(router) as f64).collect::<Vec<_>>()).map(|m| m.median),
+                    whole,
+                )
+            };
+            let cells = vec![
+                router.node.clone(),
+                median(|router| router.requests),
+                median(|router| router.hits),
+                median(|router| router.misses),
+                median(|router| router.sent_units),
+            ];
+            let cells = cells.into_iter().map(Cell::from).collect();
+            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
+        }
+    }
+    let note = "Medians over the runs.".to_owned();
+    let columns = columns.map(str::to_owned).into();
+    let open = rows.len() <= FEW;
+    (!rows.is_empty()).then_some(Table { id: "routers", title: "Every content router", note, open, columns, rows })
 }

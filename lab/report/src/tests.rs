@@ -121,6 +121,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         split,
         drawn: BTreeMap::new(),
         links: Vec::new(),
+        routers: Vec::new(),
         flows: vec![flow],
         commit: None,
         version: "0.1.0".to_owned(),

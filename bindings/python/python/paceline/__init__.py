@@ -31,7 +31,7 @@ from ._real import Sent as SentOverUdp
 from ._real import Server, Session, send
 from ._records import Records, RunsFailed, Table
 from ._run import run
-from ._scenario import Cross, Direction, Flow, Link, Scenario, Telemetry
+from ._scenario import ContentNode, Cross, Direction, Flow, Link, Scenario, Telemetry
 from ._shipped import shipped
 from ._sweep import FailedPoint, Swept, sweep
 
@@ -40,6 +40,7 @@ __all__ = [
     "Acked",
     "Answered",
     "Conformance",
+    "ContentNode",
     "Controller",
     "Cross",
     "Direction",

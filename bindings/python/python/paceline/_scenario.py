@@ -42,6 +42,13 @@ class Link(Direction, total=False):
     back: Direction
 
 
+class ContentNode(TypedDict, total=False):
+    """A node with a content router; without ``route`` it has every object."""
+
+    route: list[str]
+    cache: Size
+
+
 # `from` is a word of Python.
 _From = TypedDict("_From", {"from": str}, total=False)
 
@@ -54,6 +61,8 @@ class Flow(_From, total=False):
     stagger: str
     direction: str
     to: str
+    object: str
+    sources: list[str]
     start: str
     stop: str
     workload: Any
@@ -120,6 +129,7 @@ class Scenario(dict[str, Any]):
         down: Union[Direction, Mapping[str, Any], None] = None,
         up: Union[Direction, Mapping[str, Any], None] = None,
         links: Optional[Mapping[str, Union[Link, Mapping[str, Any]]]] = None,
+        nodes: Optional[Mapping[str, Union[ContentNode, Mapping[str, Any]]]] = None,
         flows: Optional[Iterable[Union[Flow, Mapping[str, Any]]]] = None,
         cross: Optional[Iterable[Union[Cross, Mapping[str, Any]]]] = None,
         telemetry: Union[Telemetry, Mapping[str, Any], None] = None,
@@ -136,6 +146,7 @@ class Scenario(dict[str, Any]):
             down=down,
             up=up,
             links=links,
+            nodes=nodes,
             flows=None if flows is None else list(flows),
             cross=None if cross is None else list(cross),
             telemetry=telemetry,

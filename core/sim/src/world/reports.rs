@@ -1,12 +1,12 @@
 //! Telemetry in the event loop: from the packets that carry it to the reports that senders hear.
 
 use paceline_cc::Time;
-use paceline_experiment::endpoints::Ends;
 use paceline_experiment::topology;
 use paceline_path::{Packet, Reason};
 
 use super::World;
 use crate::body::Body;
+use crate::ends::Ends;
 use crate::telemetry::{Carried, Traced};
 use crate::timers::Target;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::Node;
+use paceline_experiment::MeteredHop;
 use paceline_path::Path;
 use paceline_telemetry::{NodeReport, push_record};
 
@@ -20,7 +20,7 @@ const FLOWS: usize = 1024;
 /// packet is queued; everything else passes as it is.
 #[derive(Debug)]
 pub struct Transit {
-    node: Node,
+    node: MeteredHop,
     /// Numbers from 1 on.
     flows: HashMap<FlowKey, u32>,
     reports: Option<Sender<NodeReport>>,
@@ -30,7 +30,7 @@ pub struct Transit {
 
 impl Transit {
     /// Of a node, which says to `reports` ten times a second how its queue is, while packets come.
-    pub fn new(node: Node, reports: Option<Sender<NodeReport>>) -> Self {
+    pub fn new(node: MeteredHop, reports: Option<Sender<NodeReport>>) -> Self {
         Self { node, flows: HashMap::new(), reports, due: Time::ZERO }
     }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::mpsc::Sender;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{Graph, Hop, Node, Way};
+use paceline_experiment::{Graph, Hop, MeteredHop, Way};
 use paceline_path::Path;
 use paceline_telemetry::NodeReport;
 
@@ -70,7 +70,7 @@ impl Nodes {
     pub fn with_telemetry(mut self, graph: &Graph, reports: &Sender<NodeReport>) -> Self {
         for ((link, down), transit) in links(graph).zip(&mut self.transit) {
             let number = 2 * link as u16;
-            let hop = |node: u32, egress: u16| Some(Transit::new(Node::new(node, egress), Some(reports.clone())));
+            let hop = |node: u32, egress: u16| Some(Transit::new(MeteredHop::new(node, egress), Some(reports.clone())));
             *transit = [hop(down.from, number), hop(down.to, number + 1)];
         }
         self

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use paceline_experiment::{Direction, DrivenBy};
 use serde_json::Value as Json;
 
-use super::{FlowRecord, LinkRecord, Record, ReleaseError, Span, Split, TelemetryRecord};
+use super::{FlowRecord, LinkRecord, Record, ReleaseError, RouterRecord, Span, Split, TelemetryRecord};
 use crate::run::World;
 
 /// A field of a record, of one of its flows, or of one of its links.
@@ -62,7 +62,7 @@ macro_rules! shaped {
 shaped! {
     String => Text, World => Text, DrivenBy => Text, Direction => Text, bool => Flag, u32 => Count, u64 => Count, f64 => Number,
     Span => Span, ReleaseError => Late, Split => Split, TelemetryRecord => Telemetry, Vec<FlowRecord> => List,
-    Vec<LinkRecord> => Nested, BTreeMap<String, String> => Nested,
+    Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, BTreeMap<String, String> => Nested,
 }
 
 impl<T: Shaped> Shaped for Option<T> {
@@ -194,6 +194,7 @@ mod tests {
     fn every_field_is_described_once() {
         assert_eq!(fields_of::<Record>(), described(Record::FIELDS));
         assert_eq!(fields_of::<LinkRecord>(), described(LinkRecord::FIELDS));
+        assert_eq!(fields_of::<RouterRecord>(), described(RouterRecord::FIELDS));
         let known = [described(Record::FIELDS), described(FlowRecord::FIELDS)].concat();
         assert!(fields_of::<FlowRecord>().iter().all(|name| known.contains(name)));
     }

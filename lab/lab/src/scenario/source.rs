@@ -408,7 +408,11 @@ impl Plan {
     /// The flows of that world.
     pub fn flows(&self, contestant: &Contestant) -> Vec<config::Flow> {
         let (flows, telemetry) = (self.scenario.flows(), self.scenario.telemetry.as_ref());
-        flows.iter().zip(&self.ways).flat_map(|(flow, way)| flow.of(contestant, *way, telemetry)).collect()
+        let of = |(flow, way): (&super::Flow, &config::Way)| {
+            let content = self.scenario.content(&self.graph, flow);
+            flow.of(contestant, *way, telemetry, content).collect::<Vec<_>>()
+        };
+        flows.iter().zip(&self.ways).flat_map(of).collect()
     }
 
     fn cross(&self) -> Vec<config::Cross> {
@@ -442,7 +446,7 @@ impl Plan {
             let path: Result<_, PathError> = direction.build_in(seed, base_rtt, &load, seat);
             paths.push(path.map_err(|error| KeyError::of_path(&key, &error))?);
         }
-        let topology = Topology::new(self.graph.clone(), paths);
+        let topology = Topology::new(self.graph.clone(), paths).routing(scenario.routers(&self.graph));
         let first =
             scenario.flows().iter().zip(flows).find(|(flow, _)| flow.contestant == Who::Each).map(|(_, way)| *way);
         Ok(match first {

@@ -123,6 +123,7 @@ impl Scenario {
         let graph = self.graph()?;
         let ways = self.flow_ways(&graph)?;
         self.cross_ways(&graph)?;
+        self.check_nodes(&graph)?;
         let directions = self.directions();
         for link in directions.chunks_exact(2) {
             let [(_, there), (key, back)] = link else { continue };

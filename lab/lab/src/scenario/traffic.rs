@@ -13,6 +13,7 @@ impl Flow {
         each: &'a Contestant,
         way: config::Way,
         telemetry: Option<&Telemetry>,
+        content: config::Content,
     ) -> impl Iterator<Item = config::Flow> + use<'a> {
         let contestant = match &self.contestant {
             Who::Each => each,
@@ -38,6 +39,7 @@ impl Flow {
                 arrivals: self.arrivals,
                 timers: self.timers,
                 telemetry: telemetry.clone(),
+                content: content.clone(),
             }
         })
     }

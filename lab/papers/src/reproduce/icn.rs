@@ -2,15 +2,15 @@
 //! Network" (2021).
 //!
 //! Most of the paper's results are curves: claims are what its text says of them. Of table 1 the simulator has the memory; the processor
-//! time of a server is a bench of its own (`scripts/bench-icn`, `docs/results/icn.md`). What a scenario of flows cannot say (several sources
-//! of one object, an address that changes, a cache) runs in a world of requesters and routers ([`named`]).
+//! time of a server is a bench of its own (`scripts/bench-icn`, `docs/results/icn.md`). Several sources of one object, an address that changes and
+//! a cache run in the same simulator, as nodes beside no flow ([`network`]).
 //!
 //! What the paper does not say and we took: `scenarios/icn`, `scenarios/wifi`.
 
 mod beside;
 mod cached;
 mod handoff;
-mod named;
+mod network;
 mod requests;
 mod run;
 mod sources;

@@ -1,6 +1,6 @@
 //! Paths with more than one hop or with traffic beside the flows.
 
-use paceline_lab::record::LinkRecord;
+use paceline_lab::record::{LinkRecord, RouterRecord};
 
 use super::*;
 
@@ -61,4 +61,18 @@ fn cross_traffic_is_hatched_below_the_capacity() {
     race.runs[0].cross_mbps = vec![2.0; 600];
     let page = page(&race);
     assert!(page.contains("data-between") && page.contains("cross traffic, on average"));
+}
+
+#[test]
+fn content_routers_have_a_table() {
+    let mut race = race(&[("bbr@icn", 0.9, 30.0)], 3);
+    let page = |race: &Race| render(&[&Data::of_race(race.shown())]).unwrap();
+    assert!(!page(&race).contains("Every content router"));
+    for (run, hits) in race.runs.iter_mut().zip([5_900, 6_100, 6_000]) {
+        let node = "edge".to_owned();
+        run.record.routers = vec![RouterRecord { node, requests: 9_000, hits, misses: 120, sent_units: 6_200 }];
+    }
+    let page = page(&race);
+    let row = page.split("Every content router").nth(1).unwrap();
+    assert!(row.contains("edge") && row.contains("6000") && row.contains("120"), "{row}");
 }

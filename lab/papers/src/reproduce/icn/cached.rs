@@ -1,9 +1,10 @@
 //! A question of ours: what a router with a cache saves, and what its receivers gain.
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use paceline_cc::{Nanos, Time};
+use paceline_experiment::Seed;
+use paceline_experiment::icn::SyntheticObject;
 use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
@@ -13,7 +14,7 @@ use rand_pcg::Pcg64;
 use super::super::bench::Bench;
 use super::super::{Cell, Drawing, Findings, ReproduceError, Table};
 use super::OURS;
-use super::named::{Edge, Object, Route, Uplink, World};
+use super::network::{Links, Received};
 use super::run::{alone, claim, seeds, typical, virtual_only};
 
 /// Objects, and bytes of each.
@@ -57,31 +58,30 @@ fn wanted(seed: u64) -> Vec<(f64, usize)> {
         .collect()
 }
 
-fn run(size: u64, objects: &[Rc<Object>], seed: u64) -> Cached {
-    let mut world = World::new(seed);
-    let origin = world.router(objects, None);
+fn run(size: u64, objects: &[Arc<SyntheticObject>], seed: u64) -> Cached {
+    let mut links = Links::new(seed);
     let far = "rate = \"50 Mbit/s\"\ndelay = \"25ms\"\nqueue = \"droptail:packets=350\"";
-    let (from_origin, to_origin) = (world.path(far), world.path("delay = \"25ms\""));
+    links.link(["origin", "edge"], far, "delay = \"25ms\"");
     let near = "rate = \"200 Mbit/s\"\ndelay = \"2ms\"\nqueue = \"droptail:packets=350\"";
-    let (to_receivers, from_receivers) = (world.path(near), world.path("delay = \"2ms\""));
-    let route = Route { router: origin, up: vec![to_origin], down: vec![from_origin] };
-    let there: BTreeMap<_, _> = objects.iter().map(|object| (object.name, object.clone())).collect();
-    let room = size * objects.iter().map(|object| object.stored_bytes()).sum::<u64>() / 100;
-    let edge = world.router(&[], Some(Edge::new(Uplink { route, objects: there }, room)));
-    let route = Route { router: edge, up: vec![from_receivers], down: vec![to_receivers] };
-    let mut receivers = Vec::new();
-    for (begins, object) in wanted(seed) {
-        let begins = Time::ZERO + Nanos::from_nanos((begins * 1e9) as u64);
-        world.run(begins);
-        world.now = begins;
-        receivers.push(world.receiver(&objects[object], std::slice::from_ref(&route)));
+    links.link(["edge", "user"], near, "delay = \"2ms\"");
+    let wanted = wanted(seed);
+    let last = wanted.last().map_or(0.0, |(begins, _)| *begins);
+    let mut network = links.world(last as u64 + 60);
+    let origin = network.router("origin", objects);
+    let all: u64 = objects.iter().map(|object| object.layout().stored_bytes()).sum();
+    let edge = network.cache("edge", size * all / 100, origin);
+    let mut fetches = Vec::new();
+    for (begins, object) in wanted {
+        network.world.run_until(Time::ZERO + Nanos::from_nanos((begins * 1e9) as u64));
+        fetches.push(network.receiver("user", &objects[object], &[edge]));
     }
-    let end = world.now + Nanos::from_secs(60);
-    world.run(end);
-    let mut seconds: Vec<f64> = receivers.iter().map(|receiver| world.askers[*receiver].seconds()).collect();
+    network.world.run_until(Time::NEVER);
+    let received: Vec<_> = fetches.into_iter().map(|fetch| network.received(fetch)).collect();
+    let whole = received.iter().filter(|received| received.whole).count();
+    let mut seconds: Vec<f64> = received.iter().map(Received::seconds).collect();
+    let hops = network.world.finish().hops;
+    let upstream = hops[0].stats.delivered.bytes as f64 / hops[2].stats.delivered.bytes.max(1) as f64;
     seconds.sort_by(f64::total_cmp);
-    let whole = receivers.iter().filter(|receiver| world.askers[**receiver].whole()).count();
-    let upstream = world.carried(from_origin) as f64 / world.carried(to_receivers).max(1) as f64;
     let quantile = |q: f64| seconds[((seconds.len() - 1) as f64 * q) as usize];
     Cached { upstream, median: quantile(0.5), tail: quantile(0.95), whole }
 }
@@ -90,7 +90,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     if let Some(refused) = virtual_only(bench) {
         return Ok(refused);
     }
-    let objects: Vec<Rc<Object>> = (0..OBJECTS).map(|number| Object::new(BYTES, number as u64 + 1)).collect();
+    let object = |number| SyntheticObject::new(BYTES, Seed(number as u64 + 1));
+    let objects: Vec<_> = (0..OBJECTS).map(object).collect();
     let runs: Vec<Vec<Cached>> =
         SIZES.iter().map(|size| seeds(bench, 3).map(|seed| run(*size, &objects, seed)).collect()).collect();
     let cell = |at: usize, ours: String, holds: bool| Cell {

@@ -1,12 +1,14 @@
 //! A question of ours, which the paper names as future work: the address of a receiver changes in the middle of a fetch.
 
 use paceline_cc::{Nanos, Time};
+use paceline_experiment::Seed;
+use paceline_experiment::icn::{BIN, SyntheticObject};
 use paceline_report::svg::short;
 
 use super::super::bench::Bench;
 use super::super::{Cell, Findings, ReproduceError, Table};
 use super::OURS;
-use super::named::{Asker, BIN, Object, Route, World};
+use super::network::{Links, Received};
 use super::run::{alone, claim, seeds, typical, virtual_only};
 use super::sources::over_time;
 
@@ -45,19 +47,19 @@ const CASES: [Case; 5] = [
 ];
 
 impl Access {
-    fn route(self, world: &mut World, name: &str, router: usize) -> Route {
+    /// Links the server with a user of this name.
+    fn link(self, links: &mut Links, user: &str) {
         match self {
             Self::Wifi => {
                 let wire = "rate = \"1 Gbit/s\"\ndelay = \"0.5ms\"\nqueue = \"droptail:packets=1000\"";
-                let (out, back) = (world.path(wire), world.path(wire));
                 let radio = "wifi = { phy = \"vht80-2ss-mcs9\" }\nqueue = \"droptail:packets=1000\"";
-                let [down, up] = world.wifi(name, radio);
-                Route { router, up: vec![up, back], down: vec![out, down] }
+                let point = format!("{user}-ap");
+                links.link(["server", &point], wire, wire);
+                links.link([&point, user], radio, radio);
             }
             Self::Cellular => {
                 let down = "rate = \"40 Mbit/s\"\ndelay = \"25ms\"\nqueue = \"droptail:packets=350\"";
-                let (down, up) = (world.path(down), world.path("delay = \"25ms\""));
-                Route { router, up: vec![up], down: vec![down] }
+                links.link(["server", user], down, "delay = \"25ms\"");
             }
         }
     }
@@ -70,7 +72,7 @@ impl Access {
         }
     }
 
-    /// Bytes of an object that it carries in so many seconds, about.
+    /// Bytes of an object that it carries in this many seconds, about.
     fn bytes(self, seconds: f64) -> u64 {
         let mbps = match self {
             Self::Wifi => 570.0,
@@ -82,7 +84,7 @@ impl Access {
 
 /// What one run found.
 struct Handoff {
-    asker: Asker,
+    received: Received,
     /// From when the new address is there until the first unit comes over it, s.
     first: f64,
     /// And until 90 % of its rate is used over a fifth of a second.
@@ -95,44 +97,48 @@ fn at(seconds: f64) -> Time {
 
 impl Case {
     fn run(&self, seed: u64) -> Handoff {
-        let mut world = World::new(seed);
+        let mut links = Links::new(seed);
+        self.from.link(&mut links, "one");
+        self.to.link(&mut links, "two");
+        let mut network = links.world(ENDS as u64);
         let bytes = self.from.bytes(LEAVES) + self.to.bytes(AFTER);
-        let object = Object::new(bytes, seed);
-        let router = world.router(std::slice::from_ref(&object), None);
-        let routes = [self.from.route(&mut world, "one", router), self.to.route(&mut world, "two", router)];
-        let receiver = world.receiver(&object, &routes[..1]);
+        let object = SyntheticObject::new(bytes, Seed(seed));
+        let router = network.router("server", std::slice::from_ref(&object));
+        let fetch = network.receiver("one", &object, &[router]);
+        let two = network.at("two");
         if self.both {
-            world.run(at(LEAVES - 1.0));
-            world.add_source(receiver, &routes[1]);
-            world.run(at(LEAVES));
-            world.leave(receiver, 0);
+            network.world.run_until(at(LEAVES - 1.0));
+            network.source(fetch, "two", router);
+            network.world.run_until(at(LEAVES));
+            network.world.drop_source(fetch, 0);
         } else {
-            world.run(at(LEAVES));
-            world.cut(receiver, 0);
-            world.run(at(LEAVES + self.gap));
-            world.moved(receiver, 0, &routes[1]);
+            network.world.run_until(at(LEAVES));
+            network.world.cut_source(fetch, 0);
+            network.world.run_until(at(LEAVES + self.gap));
+            network.world.move_source(fetch, 0, two);
         }
         let there = LEAVES + self.gap;
-        let before = world.askers[receiver].came;
+        let before = network.world.node(fetch).last_data();
         let mut first = f64::INFINITY;
         for step in 1..20_000 {
-            let now = there + f64::from(step) * 1e-4;
-            if !world.run(at(now)) || world.askers[receiver].came > before {
-                first = world.askers[receiver].came.as_secs_f64() - there;
+            network.world.run_until(at(there + f64::from(step) * 1e-4));
+            let last = network.world.node(fetch).last_data();
+            if last > before {
+                first = last.as_secs_f64() - there;
                 break;
             }
         }
-        world.run(at(ENDS));
-        let asker = world.askers.swap_remove(receiver);
-        let end = asker.ended.map_or(ENDS, Time::as_secs_f64);
-        let rate = asker.rate(end - 2.0, end - 0.2);
+        network.world.run_until(at(ENDS));
+        let received = network.received(fetch);
+        let end = received.ended.map_or(ENDS, Time::as_secs_f64);
+        let rate = received.rate(end - 2.0, end - 0.2);
         let bin = BIN.as_secs_f64();
         let ready = |after: &f64| {
             let from = ((there + after) / bin).round() * bin;
-            asker.rate(from, from + 0.2) >= 0.9 * rate
+            received.rate(from, from + 0.2) >= 0.9 * rate
         };
         let settled = (0..100).map(|step| f64::from(step) * bin).find(ready).unwrap_or(f64::INFINITY);
-        Handoff { asker, first, settled }
+        Handoff { received, first, settled }
     }
 }
 
@@ -159,11 +165,11 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         cell(at, ms(got), got <= 1.0)
     };
     let more = |at: usize| {
-        let most = runs[at].iter().map(|run| run.asker.more()).fold(0.0, f64::max);
+        let most = runs[at].iter().map(|run| run.received.more).fold(0.0, f64::max);
         cell(at, format!("{} %", short((most * 100.0).round() / 100.0)), most <= 2.0)
     };
     let whole = |at: usize| {
-        let right = runs[at].iter().filter(|run| run.asker.whole()).count();
+        let right = runs[at].iter().filter(|run| run.received.whole).count();
         cell(at, format!("{right} of {} fetches", runs[at].len()), right == runs[at].len())
     };
     let paper =
@@ -189,14 +195,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let cells = vec![
             of(&|run| run.first * 1e3),
             of(&|run| run.settled * 1e3),
-            of(&|run| run.asker.more()),
-            of(&|run| run.asker.fetch.stats().duplicates as f64),
+            of(&|run| run.received.more),
+            of(&|run| run.received.stats.duplicates as f64),
         ];
         (CASES[at].name.to_owned(), cells)
     };
     let drawn = |at: usize| {
         let title = CASES[at].name;
-        over_time(title, &runs[at][0].asker, 700.0)
+        over_time(title, &runs[at][0].received, 700.0)
     };
     Ok(Findings {
         setup: vec![format!(

@@ -1,6 +1,8 @@
 //! A question of ours, which the paper leaves open: one object from several sources.
 
-use paceline_cc::{Nanos, Time};
+use paceline_cc::Time;
+use paceline_experiment::Seed;
+use paceline_experiment::icn::{BIN, SyntheticObject};
 use paceline_report::chart::Line;
 use paceline_report::palette;
 use paceline_report::svg::short;
@@ -8,14 +10,14 @@ use paceline_report::svg::short;
 use super::super::bench::Bench;
 use super::super::{Cell, Drawing, Findings, ReproduceError, Table};
 use super::OURS;
-use super::named::{Asker, BIN, Object, Route, World};
+use super::network::{Links, Received};
 use super::run::{alone, claim, rates_over_time, seeds, typical, virtual_only};
 
 /// Bytes of the object.
 const OBJECT: u64 = 30_000_000;
 /// Of a byte on the wire, what is the object's: 1400 of 1458, and 58 of 59 units.
 const PAYLOAD: f64 = 1400.0 / 1458.0 * 58.0 / 59.0;
-/// A source dies after so many seconds.
+/// A source dies after this many seconds.
 const DIES: f64 = 2.0;
 
 /// One condition: rates in Mbit/s and round trips in ms of its sources, and what else there is.
@@ -74,30 +76,30 @@ impl Case {
         DIES + (megabits - DIES * self.capacity()) / rest
     }
 
-    fn run(&self, seed: u64) -> Asker {
-        let mut world = World::new(seed);
-        let object = Object::new(OBJECT, seed);
+    fn run(&self, seed: u64) -> Received {
+        let mut links = Links::new(seed);
         let rough = if self.rough { "loss = 0.01\nreorder = { share = 0.01, delay = \"3ms\" }\n" } else { "" };
-        let access =
-            self.access.map(|rate| world.path(&format!("rate = \"{rate} Mbit/s\"\nqueue = \"droptail:packets=500\"")));
-        let routes: Vec<Route> = self
-            .sources
-            .iter()
-            .map(|(rate, rtt)| {
-                let router = world.router(std::slice::from_ref(&object), None);
-                let delay = format!("delay = \"{}ms\"\n", rtt / 2.0);
-                let queue = (rate * rtt * 1000.0 / 8.0 / 1458.0 * 2.0).ceil().max(64.0);
-                let text = format!("rate = \"{rate} Mbit/s\"\nqueue = \"droptail:packets={queue}\"\n{delay}{rough}");
-                let (down, up) = (world.path(&text), world.path(&delay));
-                Route { router, up: vec![up], down: std::iter::once(down).chain(access).collect() }
-            })
-            .collect();
-        let receiver = world.receiver(&object, &routes);
-        if self.dies && world.run(Time::from_millis((DIES * 1000.0) as u64)) {
-            world.cut(receiver, 0);
+        if let Some(rate) = self.access {
+            links.link(["gate", "user"], &format!("rate = \"{rate} Mbit/s\"\nqueue = \"droptail:packets=500\""), "");
         }
-        world.run(Time::ZERO + Nanos::from_secs(300));
-        world.askers.swap_remove(receiver)
+        let gate = if self.access.is_some() { "gate" } else { "user" };
+        let names: Vec<String> = (1..=self.sources.len()).map(|number| format!("source{number}")).collect();
+        for (name, (rate, rtt)) in names.iter().zip(self.sources) {
+            let delay = format!("delay = \"{}ms\"\n", rtt / 2.0);
+            let queue = (rate * rtt * 1000.0 / 8.0 / 1458.0 * 2.0).ceil().max(64.0);
+            let down = format!("rate = \"{rate} Mbit/s\"\nqueue = \"droptail:packets={queue}\"\n{delay}{rough}");
+            links.link([name, gate], &down, &delay);
+        }
+        let mut network = links.world(300);
+        let object = SyntheticObject::new(OBJECT, Seed(seed));
+        let routers: Vec<_> = names.iter().map(|name| network.router(name, std::slice::from_ref(&object))).collect();
+        let fetch = network.receiver("user", &object, &routers);
+        if self.dies {
+            network.world.run_until(Time::from_millis((DIES * 1000.0) as u64));
+            network.world.cut_source(fetch, 0);
+        }
+        network.world.run_until(Time::NEVER);
+        network.received(fetch)
     }
 }
 
@@ -105,8 +107,9 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     if let Some(refused) = virtual_only(bench) {
         return Ok(refused);
     }
-    let runs: Vec<Vec<Asker>> = CASES.iter().map(|case| seeds(bench, 3).map(|seed| case.run(seed)).collect()).collect();
-    let mbps = |asker: &Asker| OBJECT as f64 * 8e-6 / asker.seconds();
+    let runs: Vec<Vec<Received>> =
+        CASES.iter().map(|case| seeds(bench, 3).map(|seed| case.run(seed)).collect()).collect();
+    let mbps = |received: &Received| OBJECT as f64 * 8e-6 / received.seconds();
     let cell = |at: usize, ours: String, holds: bool| Cell {
         setup: CASES[at].name.to_owned(),
         ours,
@@ -119,11 +122,11 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         cell(at, format!("{} of {} Mbit/s", short(got), short(most)), got >= 0.9 * most)
     };
     let more = |at: usize| {
-        let most = runs[at].iter().map(Asker::more).fold(0.0, f64::max);
+        let most = runs[at].iter().map(|received: &Received| received.more).fold(0.0, f64::max);
         cell(at, format!("{} %", short((most * 100.0).round() / 100.0)), most <= 2.0)
     };
     let whole = |at: usize| {
-        let right = runs[at].iter().filter(|asker| asker.whole()).count();
+        let right = runs[at].iter().filter(|received| received.whole).count();
         cell(at, format!("{right} of {} fetches", runs[at].len()), right == runs[at].len())
     };
     let claims = vec![
@@ -137,12 +140,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claim("every byte comes out once, in order and right (target of ours)", OURS, "", all().map(whole).collect()),
     ];
     let row = |at: usize| {
-        let of = |figure: &dyn Fn(&Asker) -> f64| (short(typical(&runs[at], figure)), String::new());
-        let stats = |take: fn(&paceline_icn::FetchStats) -> u64| move |asker: &Asker| take(&asker.fetch.stats()) as f64;
+        let of = |figure: &dyn Fn(&Received) -> f64| (short(typical(&runs[at], figure)), String::new());
+        let stats =
+            |take: fn(&paceline_icn::FetchStats) -> u64| move |received: &Received| take(&received.stats) as f64;
         let cells = vec![
             of(&mbps),
             (short(OBJECT as f64 * 8e-6 / CASES[at].ideal()), String::new()),
-            of(&Asker::more),
+            of(&|received| received.more),
             of(&stats(|stats| stats.duplicates)),
             of(&stats(|stats| stats.reassigned)),
         ];
@@ -170,20 +174,20 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 }
 
 /// What came from each source over time.
-pub(super) fn over_time(title: &str, asker: &Asker, mbps: f64) -> Drawing {
+pub(super) fn over_time(title: &str, received: &Received, mbps: f64) -> Drawing {
     let width = BIN.as_secs_f64();
     let classes = palette::classes([OURS]).into_iter().chain(palette::others());
-    let lines = asker.bins.iter().zip(classes).map(|(bins, class)| {
+    let lines = received.bins.iter().zip(classes).map(|(bins, class)| {
         // Means over a fifth of a second.
         let points = bins.chunks(4).enumerate().map(|(at, bins)| {
-            let rate = bins.iter().sum::<f64>() * 8e-6 / (4.0 * width);
+            let rate = bins.iter().sum::<u64>() as f64 * 8e-6 / (4.0 * width);
             ((at as f64 + 0.5) * 4.0 * width, Some(rate))
         });
         Line { class: class.into(), points: points.collect(), dots: false }
     });
     rates_over_time(
         title,
-        asker.seconds().min(600.0),
+        received.seconds().min(600.0),
         mbps,
         lines.collect(),
         format!("{OURS}, first run: one line a source."),

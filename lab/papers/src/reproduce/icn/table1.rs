@@ -1,12 +1,14 @@
 //! Table 1: what a server needs. Its memory is what the tables of a router have after one receiver and after 10,000; processor time is
 //! measured by `scripts/bench-icn`, beside nginx over the kernel's TCP, since it belongs to real sockets on a quiet machine.
 
-use paceline_cc::{Nanos, Time};
+use paceline_cc::Nanos;
+use paceline_experiment::Seed;
+use paceline_experiment::icn::SyntheticObject;
 
 use super::super::bench::Bench;
 use super::super::{Cell, Findings, ReproduceError, Table};
 use super::OURS;
-use super::named::{Object, Route, World};
+use super::network::Links;
 use super::run::{alone, claim, virtual_only};
 
 /// Receivers, and bytes that each fetches.
@@ -15,23 +17,22 @@ const BYTES: u64 = 20_000;
 /// Between the starts of two: they overlap (a fetch takes some 30 ms).
 const APART: Nanos = Nanos::from_micros(100);
 
-/// Bytes of a router's tables after so many receivers, and how many of them got their object.
+/// Bytes of a router's tables after this many receivers, and how many of them got their object.
 fn memory(receivers: usize) -> (usize, usize) {
-    let mut world = World::new(1);
-    let object = Object::new(BYTES, 1);
-    let router = world.router(std::slice::from_ref(&object), None);
-    let down = world.path("rate = \"10 Gbit/s\"\ndelay = \"5ms\"\nqueue = \"droptail:packets=10000\"");
-    let up = world.path("delay = \"5ms\"");
-    let route = Route { router, up: vec![up], down: vec![down] };
+    let mut links = Links::new(1);
+    let down = "rate = \"10 Gbit/s\"\ndelay = \"5ms\"\nqueue = \"droptail:packets=10000\"";
+    links.link(["router", "user"], down, "delay = \"5ms\"");
+    let mut network = links.world(60);
+    let object = SyntheticObject::new(BYTES, Seed(1));
+    let router = network.router("router", std::slice::from_ref(&object));
+    let mut fetches = Vec::new();
     for _ in 0..receivers {
-        world.receiver(&object, std::slice::from_ref(&route));
-        let next = world.now + APART;
-        world.run(next);
-        world.now = next;
+        fetches.push(network.receiver("user", &object, &[router]));
+        network.world.run_until(network.world.now() + APART);
     }
-    let end = world.now + Nanos::from_secs(30);
-    world.run(end.max(Time::ZERO));
-    (world.memory(router), world.askers.iter().filter(|asker| asker.whole()).count())
+    network.world.run_until(network.world.now() + Nanos::from_secs(30));
+    let whole = fetches.iter().filter(|fetch| network.world.node(**fetch).is_whole()).count();
+    (network.world.node(router).memory(), whole)
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {

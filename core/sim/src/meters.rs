@@ -1,18 +1,18 @@
 //! The hops' side of telemetry: what each measures of its queue, and writes into the packets that come to it.
 
 use paceline_cc::Time;
-use paceline_experiment::{Graph, Node};
+use paceline_experiment::{Graph, MeteredHop};
 use paceline_path::{Packet, Path};
 use paceline_telemetry::{NodeReport, push_record};
 
 use crate::body::Body;
 
 /// The hops of a world in which flows carry telemetry.
-pub(crate) struct Nodes(Vec<Node>);
+pub(crate) struct Meters(Vec<MeteredHop>);
 
-impl Nodes {
+impl Meters {
     pub(crate) fn new(graph: &Graph) -> Self {
-        Self((0..).zip(graph.hops()).map(|(number, hop)| Node::new(hop.from, number)).collect())
+        Self((0..).zip(graph.hops()).map(|(number, hop)| MeteredHop::new(hop.from, number)).collect())
     }
 
     /// A packet comes to the queue of a hop, which writes its record before the packet is queued.
