@@ -3,8 +3,8 @@
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use paceline_icn::name::Kind;
-use paceline_icn::{Place as In, UNIT};
+use paceline_icn::name::NameKind;
+use paceline_icn::{UNIT, UnitPlace as In};
 use paceline_named::store::{COLLECTION, Collection, Store, StoreError, What, create_key, read_key};
 use proptest::prelude::*;
 
@@ -123,7 +123,7 @@ fn a_signed_name_follows_its_newest_version() {
     let key = create_key(&path).expect("room");
     assert!(create_key(&path).is_err(), "a key is never written over");
     let name = place.store.sign(&key, "news", 1, 2000, one).expect("room");
-    assert_eq!(name.kind(), Kind::Signed);
+    assert_eq!(name.kind(), NameKind::Signed);
     let again = read_key(&path).expect("a key");
     assert_eq!(place.store.sign(&again, "news", 2, 3000, two).expect("room"), name);
     let record = place.store.record(&name).expect("readable").expect("stored");
@@ -139,7 +139,7 @@ fn a_signed_name_follows_its_newest_version() {
     assert!(line(&open).contains("others may read or write it (mode 0644); run: chmod 600 "), "{open}");
     std::fs::set_permissions(&bad, Permissions::from_mode(0o600)).expect("ours");
     let bad = read_key(&bad).expect_err("it is not a key");
-    assert!(line(&bad).contains("no Ed25519 key in PKCS#8"));
+    assert!(line(&bad).contains("not an Ed25519 key in PKCS#8"));
     // Someone's record under another's name.
     let other = Place::new();
     let other_key = create_key(&other.folder.path().join("key")).expect("room");
