@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_alcc::export::{Answers, read, registry};
-use paceline_scrape::{Format, Names, Request, expose, parse};
+use paceline_scrape::{Names, ScrapeFormat, ScrapeRequest, expose, parse};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(process) = read(bytes) {
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
             [&line.controller, &line.mode, &line.acks, &line.limited_by].into_iter().for_each(|field| text(field));
         }
         let registry = registry(&Answers { processes: vec![process], ..Answers::default() });
-        let metrics = expose(&registry, Format::OpenMetrics) + &expose(&registry, Format::Text);
+        let metrics = expose(&registry, ScrapeFormat::OpenMetrics) + &expose(&registry, ScrapeFormat::Text);
         assert!(metrics.contains("\n# EOF\n"));
         for line in metrics.lines() {
             assert!(line.starts_with("# ") || line.starts_with("paceline_"), "{line:?} in {metrics}");
@@ -25,9 +25,9 @@ fuzz_target!(|bytes: &[u8]| {
         let whole = parse(bytes, names);
         for end in [0, bytes.len() / 2, bytes.len().saturating_sub(1)] {
             let part = parse(&bytes[..end], names);
-            assert!(part == Request::Incomplete || part == whole, "{part:?} becomes {whole:?}");
+            assert!(part == ScrapeRequest::Incomplete || part == whole, "{part:?} becomes {whole:?}");
         }
-        if let Request::Refused(refusal) = whole {
+        if let ScrapeRequest::Refused(refusal) = whole {
             let answer = refusal.answer();
             assert!(answer.starts_with(b"HTTP/1.1 4") || answer.starts_with(b"HTTP/1.1 204 "));
         }

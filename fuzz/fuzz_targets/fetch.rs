@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Env, Nanos, Spec, Time};
-use paceline_icn::wire::{DATA_HEAD, Data, Nack, Reason, Request};
+use paceline_icn::wire::{DATA_HEAD, MissingReason, Nack, UnitHead, UnitRequest};
 use paceline_icn::{Builder, Fetch, FetchConfig, Layout, Output, UNIT, Units};
 
 const LENGTH: usize = 70 * UNIT + 5;
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
         let (datagram, tail) = tail.split_at(tail.len().min(usize::from(*length)));
         rest = tail;
         while let Some(asked) = fetch.poll_transmit(now, &mut message) {
-            nonces[asked.index()] = Request::decode(&message).expect("a request").nonce;
+            nonces[asked.index()] = UnitRequest::decode(&message).expect("a request").nonce;
         }
         let which = usize::from(what & 1);
         let mut datagram = datagram.to_vec();
@@ -72,19 +72,19 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let mut asked = None;
         while fetch.poll_transmit(now, &mut message).is_some() {
-            let request = Request::decode(&message).expect("a request");
+            let request = UnitRequest::decode(&message).expect("a request");
             asked.get_or_insert_with(Vec::new).extend(request.ranges.iter().map(|unit| (request.nonce, unit)));
         }
         for (nonce, unit) in asked.into_iter().flatten() {
             let start = (unit as usize).saturating_mul(UNIT);
             let mut answer = Vec::new();
             if let Some(genuine) = stored.get(start..stored.len().min(start + UNIT)).filter(|bytes| !bytes.is_empty()) {
-                let head = Data { nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
+                let head = UnitHead { nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
                 answer.extend_from_slice(&head.encode_head());
                 answer.extend_from_slice(genuine);
             } else {
                 let units = Units { first: unit, count: 1 };
-                Nack { nonce, units, reason: Reason::End, retry_after: Nanos::ZERO }.encode(&mut answer);
+                Nack { nonce, units, reason: MissingReason::End, retry_after: Nanos::ZERO }.encode(&mut answer);
             }
             let _ = fetch.on_datagram(now, sources[1], &answer, false);
         }

@@ -4,12 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_telemetry::wire::Refused;
-use paceline_telemetry::{Header, NodeRecord, push_record};
+use paceline_telemetry::{NodeRecord, TelemetryHeader, push_record};
 
 fuzz_target!(|bytes: &[u8]| {
     let record =
         NodeRecord { hop_limit: 63, node: 0x12_3456, egress: Some(3), room_packets: Some(9), ..NodeRecord::default() };
-    let before = Header::decode(bytes);
+    let before = TelemetryHeader::decode(bytes);
     let mut written = bytes.to_vec();
     let answer = push_record(&mut written, &record);
     let changed: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != written[*at]).collect();
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Ok((before, used)) = before else { return };
     if answer.is_ok() {
-        let (after, length) = Header::decode(&written).expect("it was a header");
+        let (after, length) = TelemetryHeader::decode(&written).expect("it was a header");
         assert_eq!((after.records.len(), length), (before.records.len() + 1, used));
         assert_eq!(after.records[..before.records.len()], before.records[..]);
         let last = after.records[before.records.len()];

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_icn::name::Kind;
-use paceline_icn::wire::{Answer, DATA_HEAD, MAX_MESSAGE, Reason, Request};
+use paceline_icn::name::NameKind;
+use paceline_icn::wire::{DATA_HEAD, MAX_MESSAGE, MissingReason, UnitAnswer, UnitRequest};
 use paceline_icn::{Found, Name, Ranges, Router, RouterConfig, Secrets, Shelf, UNIT, Units};
 
 /// Objects by the first byte of their hash: the first 16 are here, 100 units each, of which every fourth is missing.
@@ -50,22 +50,22 @@ fn router(bytes: &[u8]) {
         let mut proved = false;
         // Some have a token, and ask for objects of few names.
         if what & 4 != 0
-            && let Ok(mut request) = Request::decode(&datagram)
+            && let Ok(mut request) = UnitRequest::decode(&datagram)
         {
             proved = true;
             request.token = Some(mint.mint(from, 0));
-            request.name = Name::new(Kind::Object, [request.name.hash()[0] % 64; 32]);
+            request.name = Name::new(NameKind::Object, [request.name.hash()[0] % 64; 32]);
             datagram.clear();
             request.encode(&mut datagram);
         }
         if what & 8 != 0 {
             datagram.resize(datagram.len().max(1200), 0);
-            proved = proved && Request::decode(&datagram).is_ok();
+            proved = proved && UnitRequest::decode(&datagram).is_ok();
         }
         let mut at_once = 0;
         router.on_datagram(now, 0, from, &datagram, &mut Shelves, &mut |to, reply| {
             assert_eq!(to, from);
-            assert!(Answer::decode(reply).is_ok());
+            assert!(UnitAnswer::decode(reply).is_ok());
             at_once += reply.len();
         });
         let mut units = 0;
@@ -73,7 +73,7 @@ fn router(bytes: &[u8]) {
             assert_eq!(burst.to, from, "the rate is endless: nothing of earlier ones is left");
             units += burst.units.count as usize;
         }
-        if !proved && Request::decode(&datagram).is_ok_and(|request| request.token.is_none()) {
+        if !proved && UnitRequest::decode(&datagram).is_ok_and(|request| request.token.is_none()) {
             assert!(at_once <= datagram.len(), "{at_once} bytes for {}", datagram.len());
             assert!(at_once + units * (DATA_HEAD + UNIT) <= 3 * datagram.len());
         }
@@ -84,12 +84,13 @@ fn router(bytes: &[u8]) {
     // An honest receiver that comes last.
     let (from, nonce) = (address(9), 1);
     let ranges = Ranges::one(5);
-    let name = Name::new(Kind::Object, [200; 32]);
-    let request = Request { nonce, name, ranges, token: Some(mint.mint(from, 0)), hops: 0, padded: 0 };
+    let name = Name::new(NameKind::Object, [200; 32]);
+    let request = UnitRequest { nonce, name, ranges, token: Some(mint.mint(from, 0)), hops: 0, padded: 0 };
     let mut datagram = Vec::new();
     request.encode(&mut datagram);
     router.on_datagram(now, 0, from, &datagram, &mut Shelves, &mut |_, reply| {
-        let busy = matches!(Answer::decode(reply), Ok(Answer::Nack(nack)) if nack.reason == Reason::Busy);
+        let busy =
+            matches!(UnitAnswer::decode(reply), Ok(UnitAnswer::Nack(nack)) if nack.reason == MissingReason::Busy);
         assert!(!busy, "four others have all places");
     });
     assert!(router.missing().is_some_and(|missing| missing.from == from));
@@ -98,20 +99,20 @@ fn router(bytes: &[u8]) {
 fuzz_target!(|bytes: &[u8]| {
     router(bytes);
     let mut again = Vec::new();
-    if let Ok(request) = Request::decode(bytes) {
+    if let Ok(request) = UnitRequest::decode(bytes) {
         request.encode(&mut again);
         assert!(again.len() <= MAX_MESSAGE);
         // Options that may be skipped are not written again; the padding takes their room.
-        assert_eq!(Request::decode(&again), Ok(request));
+        assert_eq!(UnitRequest::decode(&again), Ok(request));
         again.clear();
     }
-    match Answer::decode(bytes) {
-        Ok(Answer::Data(data, payload)) => {
+    match UnitAnswer::decode(bytes) {
+        Ok(UnitAnswer::Data(data, payload)) => {
             again.extend_from_slice(&data.encode_head());
             again.extend_from_slice(payload);
         }
-        Ok(Answer::Nack(nack)) => nack.encode(&mut again),
-        Ok(Answer::Grant(grant)) => grant.encode(&mut again),
+        Ok(UnitAnswer::Nack(nack)) => nack.encode(&mut again),
+        Ok(UnitAnswer::Grant(grant)) => grant.encode(&mut again),
         Err(_) => return,
     }
     assert_eq!(again, bytes);

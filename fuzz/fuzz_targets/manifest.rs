@@ -5,9 +5,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Env, Nanos, Spec, Time};
-use paceline_icn::name::Kind;
-use paceline_icn::wire::{Data, Request};
-use paceline_icn::{Failed, Fetch, FetchConfig, Manifest, Name, Output, Record, UNIT};
+use paceline_icn::name::NameKind;
+use paceline_icn::wire::{UnitHead, UnitRequest};
+use paceline_icn::{Fetch, FetchConfig, FetchFailed, Manifest, Name, Output, SignedRecord, UNIT};
 use ring::signature::Ed25519KeyPair;
 
 /// Seconds of Unix time at which the name is asked for.
@@ -18,9 +18,9 @@ fn record(what: [u8; 4]) -> ([u8; UNIT], Option<u64>) {
     let [version, expires, kind, place] = what;
     let key =
         Ed25519KeyPair::from_seed_unchecked(&[if kind == 0 { 2 } else { 1 }; 32]).expect("any 32 bytes are a seed");
-    let target = Name::new(Kind::Object, [version; 32]);
+    let target = Name::new(NameKind::Object, [version; 32]);
     let expires = UNIX - 4 + u64::from(expires % 8);
-    let record = Record::sign(&key, "news", version.into(), expires, target).expect("a good label");
+    let record = SignedRecord::sign(&key, "news", version.into(), expires, target).expect("a good label");
     let mut bytes = record.encode();
     if kind == 1 {
         // Of the part that is used.
@@ -33,7 +33,8 @@ fn record(what: [u8; 4]) -> ([u8; UNIT], Option<u64>) {
 /// A fetch of the signed name from a source for each of `records`, which has seen version `known`.
 fn signed(known: u64, records: &[([u8; UNIT], Option<u64>)]) {
     let key = Ed25519KeyPair::from_seed_unchecked(&[1; 32]).expect("any 32 bytes are a seed");
-    let name = Record::sign(&key, "news", 1, 1, Name::new(Kind::Object, [0; 32])).expect("a good label").name();
+    let name =
+        SignedRecord::sign(&key, "news", 1, 1, Name::new(NameKind::Object, [0; 32])).expect("a good label").name();
     let config = FetchConfig { unix_s: UNIX, known_version: known, ..FetchConfig::default() };
     let mut fetch = Fetch::new(config, name, 0..u64::MAX, 1);
     for _ in records {
@@ -44,8 +45,8 @@ fn signed(known: u64, records: &[([u8; UNIT], Option<u64>)]) {
     let (mut now, mut message) = (Time::ZERO, Vec::new());
     for _ in 0..64 {
         while let Some(source) = fetch.poll_transmit(now, &mut message) {
-            let nonce = Request::decode(&message).expect("a request").nonce;
-            let head = Data { nonce, unit: 0, stored_units: Some(1), waited: Nanos::ZERO, app_limited: false };
+            let nonce = UnitRequest::decode(&message).expect("a request").nonce;
+            let head = UnitHead { nonce, unit: 0, stored_units: Some(1), waited: Nanos::ZERO, app_limited: false };
             let answer = [&head.encode_head()[..], &records[source.index()].0].concat();
             let _ = fetch.on_datagram(now, sources[source.index()], &answer, false);
         }
@@ -62,7 +63,7 @@ fn signed(known: u64, records: &[([u8; UNIT], Option<u64>)]) {
     });
     assert_eq!(taken, newest);
     assert_eq!(newest.is_none(), fetch.failure().is_some());
-    let older = fetch.failure().is_some_and(|failed| matches!(failed, Failed::Record(_)));
+    let older = fetch.failure().is_some_and(|failed| matches!(failed, FetchFailed::Record(_)));
     assert!(!older || !fetch.failure().expect("it failed").to_string().contains(char::is_control));
 }
 
@@ -88,7 +89,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
             Err(error) => assert!(!error.to_string().contains(char::is_control)),
         }
-        match Record::decode(bytes) {
+        match SignedRecord::decode(bytes) {
             Ok(record) => {
                 assert_eq!(&record.encode()[..], bytes);
                 // Its own name at least is right.

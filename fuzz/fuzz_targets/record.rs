@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_transport::saturator::{Opportunities, Saturator, Seen};
+use paceline_transport::saturator::{Opportunities, Saturator, SaturatorSeen};
 use paceline_udp::record::Terms;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
         // At 12 Mbit/s a packet takes 1 ms; ten of them may leave at once.
         assert!(sender.sent() <= now.as_nanos() / 1_000_000 + 12);
         let (sent_at, received_at) = (Time::from_nanos(word(8) << 8), Time::from_nanos(word(12) << 20));
-        sender.on_ack(now, Seen { next: word(4), sent_at, received_at });
+        sender.on_ack(now, SaturatorSeen { next: word(4), sent_at, received_at });
         record.on_arrival(Time::from_nanos(word(8) << 4), word(12) as u32 % 100_000);
     }
     assert!(record.into_millis().is_sorted());

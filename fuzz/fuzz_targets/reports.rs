@@ -4,14 +4,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Nanos, Time};
-use paceline_telemetry::{FlowReport, NodeReport, Reader, Sink, SinkConfig};
+use paceline_telemetry::{FlowReport, FlowSink, NodeReport, ReportReader, SinkConfig};
 
 fuzz_target!(|bytes: &[u8]| {
     let one_line = |error: &dyn std::fmt::Display| assert!(!error.to_string().contains(char::is_control), "{error}");
     match FlowReport::from_json(bytes) {
         Ok(report) => {
             assert_eq!(FlowReport::from_json(&report.to_json()).expect("it was written"), report);
-            let mut reader = Reader::new();
+            let mut reader = ReportReader::new();
             let now = Time::from_millis(5);
             let record = reader.take(now, &report, Nanos::from_millis(20)).expect("it is the first");
             assert!(record.loss_ppm <= 1_000_000 && reader.is_fresh(now));
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     match NodeReport::from_json(bytes) {
         Ok(report) => {
             assert_eq!(NodeReport::from_json(&report.to_json()).expect("it was written"), report);
-            Sink::new(SinkConfig::default(), Time::ZERO).node(&report);
+            FlowSink::new(SinkConfig::default(), Time::ZERO).node(&report);
         }
         Err(error) => one_line(&error),
     }

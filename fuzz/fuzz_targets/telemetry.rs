@@ -5,13 +5,13 @@
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Nanos, Time};
 use paceline_telemetry::wire::MAX_HOPS;
-use paceline_telemetry::{FlowReport, Header, Sink, SinkConfig};
+use paceline_telemetry::{FlowReport, FlowSink, SinkConfig, TelemetryHeader};
 
 fuzz_target!(|bytes: &[u8]| {
     let (mut rest, mut now) = (bytes, Time::ZERO);
-    let mut sink = Sink::new(SinkConfig::default(), now);
+    let mut sink = FlowSink::new(SinkConfig::default(), now);
     loop {
-        let (header, used) = match Header::decode(rest) {
+        let (header, used) = match TelemetryHeader::decode(rest) {
             Ok(read) => read,
             Err(error) => {
                 assert!(!error.to_string().contains(char::is_control), "{error}");
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         };
         assert!(used <= rest.len() && header.records.len() <= MAX_HOPS);
         let again = header.encode();
-        assert_eq!(Header::decode(&again), Ok((header.clone(), again.len())));
+        assert_eq!(TelemetryHeader::decode(&again), Ok((header.clone(), again.len())));
         now += Nanos::from_micros(u64::from(header.next_header) * 100);
         sink.header(now, &header, header.capacity_hops);
         if let Some(report) = sink.poll(now) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use paceline_icn::{Builder, UNIT, Verdict, Verifier};
+use paceline_icn::{Builder, UNIT, UnitVerdict, Verifier};
 
 /// Index units that may be held.
 const HELD: usize = 11;
@@ -36,17 +36,17 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let known = verifier.knows(unit);
         match verifier.check(unit, &offered) {
-            Verdict::Genuine => assert!(!known && offered == units[unit as usize] && verifier.knows(unit)),
-            Verdict::Known => assert!(known),
-            Verdict::Corrupt => assert!(offered != units[unit as usize]),
-            Verdict::Early => assert!(unit > 0 && !known),
-            Verdict::Foreign => assert!(unit >= layout.stored_units()),
+            UnitVerdict::Genuine => assert!(!known && offered == units[unit as usize] && verifier.knows(unit)),
+            UnitVerdict::Known => assert!(known),
+            UnitVerdict::Corrupt => assert!(offered != units[unit as usize]),
+            UnitVerdict::Early => assert!(unit > 0 && !known),
+            UnitVerdict::Foreign => assert!(unit >= layout.stored_units()),
         }
         assert!(verifier.held() <= HELD);
     }
     // Whatever came before, the object can still be had.
     for (unit, bytes) in (0..).zip(&units) {
-        assert!(matches!(verifier.check(unit, bytes), Verdict::Genuine | Verdict::Known));
+        assert!(matches!(verifier.check(unit, bytes), UnitVerdict::Genuine | UnitVerdict::Known));
     }
     assert!(verifier.is_done() || layout.height() > 1);
 });

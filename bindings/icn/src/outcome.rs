@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::io;
 
-use paceline_named::client::{Failed, FetchError};
+use paceline_named::client::{FetchError, FetchFailed};
 use paceline_named::resolver::ResolveError;
 
 /// Why a call failed.
@@ -31,8 +31,8 @@ impl From<FetchError> for Failure {
         let errno = match &error {
             FetchError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
             FetchError::Refused(_) => libc::ECONNREFUSED,
-            FetchError::NoSource(_) | FetchError::Failed { why: Failed::Range { .. }, .. } => libc::EINVAL,
-            FetchError::Failed { why: Failed::Corrupt(_) | Failed::Record(_), .. } => libc::EBADMSG,
+            FetchError::NoSource(_) | FetchError::Failed { why: FetchFailed::Range { .. }, .. } => libc::EINVAL,
+            FetchError::Failed { why: FetchFailed::Corrupt(_) | FetchFailed::Record(_), .. } => libc::EBADMSG,
             error if error.is_not_found() => libc::ENOENT,
             error if error.is_silence() => libc::ETIMEDOUT,
             _ => libc::EIO,

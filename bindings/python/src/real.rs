@@ -11,9 +11,9 @@ use paceline_cc::datapath::UDP;
 use paceline_cc::{Ability, Nanos};
 use paceline_lab::input;
 use paceline_linux::clock::Clock;
-use paceline_udp::transfer::{Content, Interval, Plan, Transferred, give_until, room, take};
-use paceline_udp::wire::control::{Hello, Job};
-use paceline_udp::{Agreed, HandshakeError, Key, Listener, Offload, connect};
+use paceline_udp::transfer::{Content, Interval, TransferPlan, Transferred, give_until, room, take};
+use paceline_udp::wire::control::{Hello, SessionJob};
+use paceline_udp::{Agreed, HandshakeError, Listener, Offload, SessionKey, connect};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -47,11 +47,11 @@ pub(crate) fn interrupt(py: Python<'_>, overdue: Vec<Busy>) -> PyResult<()> {
 }
 
 /// Of 64 hexadecimal digits or 32 bytes.
-fn key(given: Option<Vec<u8>>) -> PyResult<Option<Key>> {
+fn key(given: Option<Vec<u8>>) -> PyResult<Option<SessionKey>> {
     given
         .map(|bytes| match <[u8; 32]>::try_from(bytes.as_slice()) {
-            Ok(bytes) => Ok(Key::new(bytes)),
-            Err(_) => Key::parse(&bytes)
+            Ok(bytes) => Ok(SessionKey::new(bytes)),
+            Err(_) => SessionKey::parse(&bytes)
                 .ok_or_else(|| PyValueError::new_err("key: a key is 32 bytes, or a file with 64 hexadecimal digits")),
         })
         .transpose()
@@ -106,7 +106,7 @@ pub(crate) fn send(
     let hello = Hello {
         random: [0; 16],
         cookie: None,
-        job: Job::Discard,
+        job: SessionJob::Discard,
         mss: room(MTU, peer.is_ipv4(), overhead, two_halves),
         arrivals: true,
         ack_every: 1,
@@ -115,8 +115,8 @@ pub(crate) fn send(
         controller: if two_halves { spec.to_string() } else { "reno".to_owned() },
         name: String::new(),
     };
-    let plan = Plan::of(&hello, patience).map_err(|problem| wrong(problem.to_string()))?;
-    let plan = Plan { controller: spec, ..plan };
+    let plan = TransferPlan::of(&hello, patience).map_err(|problem| wrong(problem.to_string()))?;
+    let plan = TransferPlan { controller: spec, ..plan };
     let scope = Arc::<Scope>::default();
     let (done, ended) = mpsc::channel();
     let (live, clock) = (scope.clone(), Clock::new());
@@ -225,13 +225,13 @@ impl Server {
             let mut sessions: Vec<JoinHandle<()>> = Vec::new();
             while !over.load(Ordering::Relaxed) {
                 let decide = |_: SocketAddr, hello: &Hello| {
-                    if hello.job != Job::Discard {
+                    if hello.job != SessionJob::Discard {
                         return Err("it drops what is sent, and has no files; use paceline serve".to_owned());
                     }
                     if Arc::strong_count(&alive) > MOST_SESSIONS {
                         return Err(format!("{MOST_SESSIONS} sessions run already; try again later"));
                     }
-                    let plan = Plan::of(hello, patience).map_err(|problem| problem.to_string())?;
+                    let plan = TransferPlan::of(hello, patience).map_err(|problem| problem.to_string())?;
                     Ok(Agreed { bytes: None, ready: (plan, alive.clone()) })
                 };
                 let Ok(answers) = listener.accept(clock.now() + TURN, decide) else {

@@ -5,7 +5,7 @@ mod alcc;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use paceline_emulator::machine::{Checkup, Fact, Feature, Verdict, examine};
+use paceline_emulator::machine::{Checkup, Fact, Feature, Fitness, examine};
 use paceline_lab::version;
 use serde_json::{Map, Value, json};
 
@@ -60,9 +60,9 @@ fn this_build() -> Fact {
 /// Needs nothing of the machine, and of this program that it was built in.
 fn quic() -> Feature {
     let verdict = if cfg!(feature = "quic") {
-        Verdict::Works("in user space".to_owned())
+        Fitness::Works("in user space".to_owned())
     } else {
-        Verdict::No("not in this build; cargo build --release -p paceline-cli --features quic".to_owned())
+        Fitness::No("not in this build; cargo build --release -p paceline-cli --features quic".to_owned())
     };
     Feature { name: "quic", verdict }
 }

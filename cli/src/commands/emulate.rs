@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 use paceline_cc::{Nanos, Rate};
-use paceline_emulator::command::{Command, Running, Signals};
+use paceline_emulator::command::{Command, RunningProgram, Signals};
 use paceline_emulator::meter::Meter;
-use paceline_emulator::world::{Between, Far, Site, World};
+use paceline_emulator::world::{Between, EmulatedWorld, Far, Site};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::listening;
 use paceline_linux::namespace::{self, Privilege};
@@ -145,7 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (meter, mut rounds) = meter::new(every);
     taps.push(Box::new(meter));
     let between = Between { down: down_path, up: up_path, taps, clock, bound: Lateness::BOUND };
-    let world = World::build(if isolated { Far::Isolated } else { Far::Here }, between)?;
+    let world = EmulatedWorld::build(if isolated { Far::Isolated } else { Far::Here }, between)?;
     let command = with_environment(command, world.far(), isolated);
     let depth = std::env::var(DEPTH).ok().and_then(|depth| depth.parse::<u32>().ok()).unwrap_or(0).saturating_add(1);
     let command = command.env(DEPTH, depth.to_string());
@@ -186,7 +186,7 @@ fn with_environment(command: Command, far: &Site, isolated: bool) -> Command {
 }
 
 /// Starts the command of --far and waits until it listens.
-fn serve(text: &str, site: &Site) -> anyhow::Result<Running> {
+fn serve(text: &str, site: &Site) -> anyhow::Result<RunningProgram> {
     let mut far = Command::new(["/bin/sh", "-c", text])?.start(&site.namespace)?;
     let start = Instant::now();
     while start.elapsed() < PATIENCE && !site.namespace.enter(listening::any)? {
@@ -205,7 +205,7 @@ fn inside(depth: u32) -> String {
 }
 
 /// Waits for the end of the program and answers its exit status; passes signals on; ends it when the emulator fails.
-fn attend(near: &mut Running, world: &World, signals: &Signals, rounds: &mut Rounds) -> u8 {
+fn attend(near: &mut RunningProgram, world: &EmulatedWorld, signals: &Signals, rounds: &mut Rounds) -> u8 {
     loop {
         if let Some(status) = near.wait(ROUND) {
             return status;
@@ -223,7 +223,7 @@ fn attend(near: &mut Running, world: &World, signals: &Signals, rounds: &mut Rou
 }
 
 /// Asks a program to end, then makes it.
-fn end(mut far: Running) {
+fn end(mut far: RunningProgram) {
     far.signal(Signal::SIGTERM);
     if far.wait(PATIENCE).is_none() {
         far.signal(Signal::SIGKILL);

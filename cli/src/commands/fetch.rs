@@ -8,8 +8,8 @@ use anyhow::{anyhow, bail};
 use paceline_files::Draft;
 use paceline_linux::clock::Clock;
 use paceline_udp::connect;
-use paceline_udp::transfer::{Place, TransferError, take};
-use paceline_udp::wire::control::Job;
+use paceline_udp::transfer::{ContentPlace, TransferError, take};
+use paceline_udp::wire::control::SessionJob;
 
 use super::udp::{Asking, address};
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let peer = address(from)?;
     let key = asking.common.key()?;
-    let job = if name.is_some() { Job::Fetch } else { Job::Generate };
+    let job = if name.is_some() { SessionJob::Fetch } else { SessionJob::Generate };
     let draft = match (name, &args.output) {
         (None, _) => None,
         (Some(_), Some(path)) => Some(Draft::regular(path)?),
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(draft) => {
             let bytes = welcome.bytes.ok_or_else(|| anyhow!("{peer} does not say how long the file is"))?;
             let file = Arc::new(draft.file().try_clone()?);
-            Some(Place { file, bytes, keep: Box::new(|| draft.finish().map_err(TransferError::from)) })
+            Some(ContentPlace { file, bytes, keep: Box::new(|| draft.finish().map_err(TransferError::from)) })
         }
     };
     let mut report = asking.report("received", peer, &plan);

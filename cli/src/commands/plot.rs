@@ -9,7 +9,7 @@ use paceline_files::{Draft, is_standard};
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::record::{ReadError, read_json_to_cut};
 use paceline_logs::{Kind, kind, read};
-use paceline_report::logs::{Log, page, sheet};
+use paceline_report::logs::{PlottedLog, page, sheet};
 
 use super::save;
 use crate::complaint;
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The numbers of each file, and where the pictures are; nothing where something else goes to standard output.
-fn show(logs: &[Log], places: &[&Option<PathBuf>]) -> anyhow::Result<()> {
+fn show(logs: &[PlottedLog], places: &[&Option<PathBuf>]) -> anyhow::Result<()> {
     if places.iter().any(|path| path.as_deref().is_some_and(is_standard)) {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use paceline_lab::journal::Journal;
 use paceline_lab::real::{self, RealError};
 use paceline_lab::run::World;
 use paceline_papers::claim::{Claim, json};
-use paceline_papers::reproduce::{PAPERS, Paper, Runs, Section, Settings, table, write};
+use paceline_papers::reproduce::{PAPERS, Paper, PaperSettings, Runs, Section, table, write};
 
 use super::{BadValue, check_file, check_folder, count, save, span};
 use crate::exit::unless_failed;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_file("--json", args.json.as_ref())?;
     let folder = args.report.clone().unwrap_or_else(|| Path::new("out/reproduce").join(paper.name));
     check_folder("--report", Some(&folder))?;
-    let settings = Settings {
+    let settings = PaperSettings {
         figure: args.figure.clone(),
         runs: args.runs,
         seed: args.seed,

@@ -7,7 +7,7 @@ use anyhow::bail;
 use paceline_linux::clock::Clock;
 use paceline_udp::connect;
 use paceline_udp::transfer::{Content, give};
-use paceline_udp::wire::control::Job;
+use paceline_udp::wire::control::SessionJob;
 
 use super::span;
 use super::udp::{Asking, address, file_to_send, name_of, nothing_to_send, seconds};
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             if asking.bytes.is_none() && time.is_none() {
                 return Err(nothing_to_send(to));
             }
-            (Content::Zeros(asking.bytes), Job::Discard, asking.bytes, String::new(), to)
+            (Content::Zeros(asking.bytes), SessionJob::Discard, asking.bytes, String::new(), to)
         }
         [file, to] => {
             if asking.bytes.is_some() || time.is_some() {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
             let (opened, about) = file_to_send(file.as_ref())?;
             let name = name_of(args.name.as_deref(), file.as_ref())?;
-            (Content::File(opened, about.len()), Job::Store, Some(about.len()), name, to)
+            (Content::File(opened, about.len()), SessionJob::Store, Some(about.len()), name, to)
         }
         _ => bail!("give FILE ADDR, --bytes N ADDR or --seconds S ADDR"),
     };

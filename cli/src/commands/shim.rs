@@ -11,7 +11,7 @@ use paceline_alcc::filter::{self, Filter};
 use paceline_alcc::options::{LOG, Lower, OPTIONS, OptionProblem, Options, OptionsError, Variable};
 use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_emulator::command::{CommandError, NOT_RUNNABLE, find};
-use paceline_emulator::machine::Verdict;
+use paceline_emulator::machine::Fitness;
 use paceline_preload::library::PRELOAD;
 use paceline_preload::program::{ASAN, ORDER};
 use paceline_preload::{Library, examine};
@@ -108,9 +108,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let line = examined.line(name);
     match &examined.verdict {
-        Verdict::Works(_) => {}
-        Verdict::FallsBack(_) => complaint::print(&line),
-        Verdict::No(_) => bail!(line),
+        Fitness::Works(_) => {}
+        Fitness::FallsBack(_) => complaint::print(&line),
+        Fitness::No(_) => bail!(line),
     }
     let mut command = Command::new(path);
     command.arg0(name).args(words).envs(variables).env(PRELOAD, library.preload()?);
@@ -221,7 +221,7 @@ fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
         Ok(examined) => examined,
         Err(error) => return Ok(refuse_script(name, &error)),
     };
-    let capable = !matches!(examined.verdict, Verdict::No(_));
+    let capable = !matches!(examined.verdict, Fitness::No(_));
     let served = capable && library.is_ok();
     if json {
         let (verdict, detail) = words(&examined.verdict);

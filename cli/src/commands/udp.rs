@@ -13,9 +13,9 @@ use paceline_files::{followed, secret};
 use paceline_lab::input::{self, Bounds};
 use paceline_udp::client::{Order, OrderError};
 use paceline_udp::seal::make_key;
-use paceline_udp::transfer::{Interval, Plan, Transferred};
-use paceline_udp::wire::control::{Hello, Job};
-use paceline_udp::{Key, Offload};
+use paceline_udp::transfer::{Interval, TransferPlan, Transferred};
+use paceline_udp::wire::control::{Hello, SessionJob};
+use paceline_udp::{Offload, SessionKey};
 use serde_json::{Value, json};
 
 use super::{bytes, count, span};
@@ -42,7 +42,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    pub(super) fn key(&self) -> anyhow::Result<Option<Key>> {
+    pub(super) fn key(&self) -> anyhow::Result<Option<SessionKey>> {
         self.key.as_deref().map(key).transpose()
     }
 
@@ -83,7 +83,7 @@ impl Asking {
     }
 
     /// How a transfer is reported.
-    pub(super) fn report(&self, verb: &'static str, peer: SocketAddr, plan: &Plan) -> Report {
+    pub(super) fn report(&self, verb: &'static str, peer: SocketAddr, plan: &TransferPlan) -> Report {
         let report = Report::new(self.common.json, verb, peer, plan);
         Report { lines: !self.common.json && (report.lines || self.interval.is_some()), ..report }
     }
@@ -93,10 +93,10 @@ impl Asking {
         &self,
         peer: SocketAddr,
         sealed: bool,
-        job: Job,
+        job: SessionJob,
         bytes: Option<u64>,
         name: &str,
-    ) -> anyhow::Result<(Hello, Plan)> {
+    ) -> anyhow::Result<(Hello, TransferPlan)> {
         let controller = input::controller(&self.cc).map_err(|error| anyhow!("--cc {}: {error}", self.cc))?;
         check_name(name)?;
         let (mtu, ack_every, name) = (self.mtu, self.ack_every, name.to_owned());
@@ -109,7 +109,7 @@ impl Asking {
 }
 
 /// The key in a file that no other user may read or write, as for ssh.
-pub(super) fn key(path: &Path) -> anyhow::Result<Key> {
+pub(super) fn key(path: &Path) -> anyhow::Result<SessionKey> {
     let name = path.display();
     let cannot = |error: std::io::Error| anyhow!("--key {name}: cannot be read ({error}); name a file with a key");
     let mut file = input::open(path, Bounds::KEY).map_err(cannot)?;
@@ -117,7 +117,7 @@ pub(super) fn key(path: &Path) -> anyhow::Result<Key> {
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(cannot)?;
     let recipe = || make_key(&name.to_string());
-    Key::parse(&text)
+    SessionKey::parse(&text)
         .ok_or_else(|| anyhow!("--key {name}: a key is 64 hexadecimal digits; make one with `{}`", recipe()))
 }
 
@@ -205,7 +205,7 @@ pub(super) struct Report {
 
 impl Report {
     /// `verb` is what happened once it is over: sent, received.
-    pub(super) fn new(json: bool, verb: &'static str, peer: SocketAddr, plan: &Plan) -> Self {
+    pub(super) fn new(json: bool, verb: &'static str, peer: SocketAddr, plan: &TransferPlan) -> Self {
         let lines = !json && std::io::stdout().is_terminal();
         let controller = plan.controller.to_string();
         Self { json, lines, intervals: Vec::new(), verb, peer, controller, mss: plan.mss }

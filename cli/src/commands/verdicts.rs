@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use paceline_emulator::machine::{Feature, Verdict};
+use paceline_emulator::machine::{Feature, Fitness};
 use serde_json::{Value, json};
 
 /// One line a feature.
@@ -16,11 +16,11 @@ pub(crate) fn describe(text: &mut String, features: &[&Feature]) -> std::fmt::Re
 }
 
 /// A verdict and its detail, for people and programs.
-pub(crate) fn words(verdict: &Verdict) -> (&'static str, &str) {
+pub(crate) fn words(verdict: &Fitness) -> (&'static str, &str) {
     match verdict {
-        Verdict::Works(how) => ("works", how),
-        Verdict::FallsBack(to) => ("falls back", to),
-        Verdict::No(reason) => ("no", reason),
+        Fitness::Works(how) => ("works", how),
+        Fitness::FallsBack(to) => ("falls back", to),
+        Fitness::No(reason) => ("no", reason),
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use paceline_cc::Nanos;
 use paceline_linux::clock::Clock;
-use paceline_udp::transfer::{Content, Plan, TransferError, Transferred, give};
-use paceline_udp::wire::control::{Hello, Job};
+use paceline_udp::transfer::{Content, TransferError, TransferPlan, Transferred, give};
+use paceline_udp::wire::control::{Hello, SessionJob};
 use paceline_udp::{Channel, HandshakeError, Offload, connect};
 
 use crate::lab::{Lab, names, refusal};
@@ -23,12 +23,12 @@ const LIMIT: Nanos = Nanos::from_secs(60);
 /// A client in this process, which goes on when the test lets it.
 struct Client {
     clock: Clock,
-    plan: Plan,
+    plan: TransferPlan,
     channel: Channel,
 }
 
 impl Client {
-    fn new(address: &str, job: Job, bytes: Option<u64>, name: &str) -> Result<Self, HandshakeError> {
+    fn new(address: &str, job: SessionJob, bytes: Option<u64>, name: &str) -> Result<Self, HandshakeError> {
         let clock = Clock::new();
         let hello = Hello {
             random: [0; 16],
@@ -41,7 +41,7 @@ impl Client {
             controller: "reno".to_owned(),
             name: name.to_owned(),
         };
-        let plan = Plan::of(&hello, LIMIT).unwrap();
+        let plan = TransferPlan::of(&hello, LIMIT).unwrap();
         let (channel, _) = connect(address.parse().unwrap(), None, hello, Offload::NONE, clock, LIMIT)?;
         Ok(Self { clock, plan, channel })
     }
@@ -61,7 +61,7 @@ fn of_two_that_send_one_name_one_is_refused() {
     }
     fs::create_dir(lab.path("kept")).unwrap();
     let server = Server::new(&lab, &["--dir", "kept"]);
-    let first = Client::new(&server.address, Job::Store, Some(300_000), "same").unwrap();
+    let first = Client::new(&server.address, SessionJob::Store, Some(300_000), "same").unwrap();
     let second = refusal(&lab.run(&["send", "two/same", &server.address]));
     assert!(second.contains("refuses: same is on its way there already"), "{second}");
     assert!(first.send(fs::File::open(lab.path("one/same")).unwrap()).unwrap().verified);
@@ -93,7 +93,7 @@ fn a_name_that_appears_meanwhile_stays_and_the_sender_hears_of_it() {
     fs::create_dir(lab.path("kept")).unwrap();
     let mut server = Server::new(&lab, &["--dir", "kept"]);
     let mut complaints = BufReader::new(server.child.stderr.take().unwrap()).lines();
-    let begin = || Client::new(&server.address, Job::Store, Some(100_000), "movie").unwrap();
+    let begin = || Client::new(&server.address, SessionJob::Store, Some(100_000), "movie").unwrap();
     let movie = || fs::File::open(lab.path("movie")).unwrap();
     let client = begin();
     fs::write(lab.path("kept/movie"), "old").unwrap();
@@ -120,7 +120,7 @@ fn a_name_that_appears_meanwhile_stays_and_the_sender_hears_of_it() {
 /// Asks for more sessions than the server's host has room for, and for one more once these have gone; answers what the
 /// server complained of.
 fn crowd(mut server: Server, lab: &Lab) -> String {
-    let asked: Vec<_> = (0..40).map(|_| Client::new(&server.address, Job::Discard, None, "")).collect();
+    let asked: Vec<_> = (0..40).map(|_| Client::new(&server.address, SessionJob::Discard, None, "")).collect();
     let (clients, refused): (Vec<_>, Vec<_>) = asked.into_iter().partition(Result::is_ok);
     assert!(!clients.is_empty() && !refused.is_empty(), "{} sessions, {} refused", clients.len(), refused.len());
     for refusal in refused {

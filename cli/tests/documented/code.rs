@@ -1,9 +1,14 @@
 //! What the code promises in its types.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::project::Project;
 
 /// Most results whose error is a bare text: words that a server says to its client, mostly. The number may only fall.
 const MOST_TEXTS: usize = 10;
+
+/// Most public types and traits whose name stands in more than one crate. The number may only fall.
+const MOST_SHARED: usize = 40;
 
 /// The arguments of a type, whose `<` has been read.
 fn arguments(text: &str) -> Vec<String> {
@@ -52,6 +57,50 @@ fn errors_are_types() {
         found.len(),
         found.join("\n")
     );
+}
+
+/// The name of the public type or trait that a line begins.
+fn public_type(line: &str) -> Option<&str> {
+    let (kind, rest) = line.trim_start().strip_prefix("pub ")?.split_once(' ')?;
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    ["struct", "enum", "trait", "type", "union"].contains(&kind).then_some(&rest[..end])
+}
+
+/// The folder of the crate that a file is of: `cli`, `core/cc`.
+fn crate_of(file: &str) -> &str {
+    file.split_once("/src/").map_or(file, |(folder, _)| folder)
+}
+
+#[test]
+fn a_public_name_stands_in_one_crate() {
+    let project = Project::read();
+    let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, code) in project.code() {
+        let code = code.find("#[cfg(test)]\nmod ").map_or(code.as_str(), |end| &code[..end]);
+        for name in code.lines().filter_map(public_type) {
+            names.entry(name.to_owned()).or_default().insert(crate_of(&file).to_owned());
+        }
+    }
+    names.retain(|_, crates| crates.len() > 1);
+    assert!(
+        names.len() <= MOST_SHARED,
+        "{} public names stand in more than one crate, and {MOST_SHARED} may: give the new one another\n{names:#?}",
+        names.len()
+    );
+}
+
+#[test]
+fn public_types_are_seen() {
+    let lines = [
+        "pub struct Trace {",
+        "    pub enum Kind<T>",
+        "pub(crate) struct Row;",
+        "pub fn trait() {}",
+        "pub type Id = u8;",
+    ];
+    let seen: Vec<_> = lines.into_iter().filter_map(public_type).collect();
+    assert_eq!(seen, ["Trace", "Kind", "Id"]);
+    assert_eq!(crate_of("core/cc/src/units/text.rs"), "core/cc");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::seed::Seed;
-use crate::telemetry::Telemetry;
+use crate::telemetry::FlowTelemetry;
 use crate::topology::Topology;
 use crate::via::Via;
 
@@ -27,7 +27,7 @@ pub struct Config<P> {
 /// Which way packets travel over a dumbbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum DumbbellWay {
     /// From the network to the user.
     #[default]
     Down,
@@ -35,7 +35,7 @@ pub enum Direction {
     Up,
 }
 
-impl Direction {
+impl DumbbellWay {
     /// Its name in scenarios and records.
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,11 +61,11 @@ impl Way {
     pub const UP: Self = Self { from: 1, to: 0 };
 }
 
-impl From<Direction> for Way {
-    fn from(direction: Direction) -> Self {
+impl From<DumbbellWay> for Way {
+    fn from(direction: DumbbellWay) -> Self {
         match direction {
-            Direction::Down => Self::DOWN,
-            Direction::Up => Self::UP,
+            DumbbellWay::Down => Self::DOWN,
+            DumbbellWay::Up => Self::UP,
         }
     }
 }
@@ -102,7 +102,7 @@ pub struct Flow {
     /// How well its two hosts keep time.
     pub timers: Timing,
     /// In-band telemetry. Its header comes on top of the bytes of each data packet.
-    pub telemetry: Option<Telemetry>,
+    pub telemetry: Option<FlowTelemetry>,
     /// Over [`Via::icn`] from a node with a content router: what is fetched from it.
     pub content: Content,
 }

@@ -2,7 +2,7 @@
 
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Controller, Env, ReceiverHalf, Spec};
-use paceline_transport::{AckPolicy, Config, Pace, Receiver, Sender, Steering};
+use paceline_transport::{AckPolicy, PaceStyle, Receiver, Sender, SenderConfig, Steering};
 
 use crate::config::Flow;
 use crate::icn::{Requester, Router};
@@ -33,14 +33,14 @@ impl NotSimulated {
 }
 
 /// The two ends of a flow: which of them has the controller.
-pub enum Ends {
+pub enum FlowEnds {
     /// The one where data comes from: it sends, and the other acknowledges.
     Push(Box<dyn Sender>, Box<dyn Receiver>),
     /// The one where data goes: it asks, and the other answers.
     Pull(Box<Requester>, Router),
 }
 
-impl Ends {
+impl FlowEnds {
     /// The application has `bytes` more bytes to bring over ([`Steering::write`]).
     pub fn write(&mut self, bytes: u64) {
         match self {
@@ -63,7 +63,7 @@ pub struct Making<'a> {
     /// What its controllers are made with.
     pub env: &'a Env,
     /// Options of the sender.
-    pub config: Config,
+    pub config: SenderConfig,
     /// When a TCP receiver acknowledges.
     pub policy: AckPolicy,
     observer: &'a mut Observing<'a>,
@@ -89,10 +89,10 @@ pub fn make(
     flow: &Flow,
     env: &Env,
     mut observer: impl FnMut(&Spec, Layer) -> Option<Box<dyn Observer>>,
-) -> Result<Ends, NotSimulated> {
+) -> Result<FlowEnds, NotSimulated> {
     let ends = flow.via.row().ends.ok_or_else(|| NotSimulated::of(flow))?;
-    let pace = if flow.paced { Pace::Linux } else { Pace::Off };
-    let config = Config { mss: flow.mss, pace, handshake: flow.handshake, ..Config::default() };
+    let pace = if flow.paced { PaceStyle::Linux } else { PaceStyle::Off };
+    let config = SenderConfig { mss: flow.mss, pace, handshake: flow.handshake, ..SenderConfig::default() };
     let policy = match flow.ack_every {
         0 | 1 => AckPolicy::immediate(),
         every => AckPolicy { every, max_delay: flow.ack_delay, ..AckPolicy::default() },

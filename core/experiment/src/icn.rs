@@ -8,12 +8,12 @@ mod fetch;
 mod object;
 
 use paceline_cc::{Controller, Ecn, Nanos, Time};
-use paceline_icn::flow::{Aggregation, Ceiling};
-use paceline_icn::flow::{Flow as Machinery, FlowConfig, Supply};
-use paceline_icn::name::Kind;
-use paceline_icn::wire::{DATA_HEAD, Request, TOKEN_BYTES, Token};
+use paceline_icn::flow::{Aggregation, PacedCeiling};
+use paceline_icn::flow::{FlowConfig, RequestFlow as Machinery, Supply};
+use paceline_icn::name::NameKind;
+use paceline_icn::wire::{AddressToken, DATA_HEAD, TOKEN_BYTES, UnitRequest};
 use paceline_icn::{Name, Ranges, UNIT};
-use paceline_transport::{Config, Segment, SenderStats, Steering};
+use paceline_transport::{Segment, SenderConfig, SenderStats, Steering};
 
 pub use fetch::{BIN, FetchNode};
 pub use object::SyntheticObject;
@@ -33,7 +33,7 @@ pub struct Asking {
     /// Three times as many where the RTT has grown (inequality 9 of the paper).
     pub triple: bool,
     /// What may be outstanding while the controller paces.
-    pub ceiling: Ceiling,
+    pub ceiling: PacedCeiling,
     /// Later units that arrive before a hole is taken for a loss.
     pub disorder: u32,
 }
@@ -66,7 +66,7 @@ pub struct Asked {
 pub struct Requester {
     flow: Machinery,
     wanted: Wanted,
-    request: Request,
+    request: UnitRequest,
     /// Scratch for a message.
     message: Vec<u8>,
     ready: u64,
@@ -106,17 +106,17 @@ impl Supply for Wanted {
 
 impl Requester {
     /// Asks as `asking` says and as `controller` permits. `nonce` is the mark of its requests.
-    pub fn new(asking: &Asking, transport: &Config, controller: Box<dyn Controller>, nonce: u64) -> Self {
-        let transport = Config { mss: UNIT as u32, ..*transport };
+    pub fn new(asking: &Asking, transport: &SenderConfig, controller: Box<dyn Controller>, nonce: u64) -> Self {
+        let transport = SenderConfig { mss: UNIT as u32, ..*transport };
         let config = FlowConfig { transport, ..asking.flow_config() };
         Self {
             flow: Machinery::new(&config, controller),
             wanted: Wanted::default(),
-            request: Request {
+            request: UnitRequest {
                 nonce,
-                name: Name::new(Kind::Object, [0; 32]),
+                name: Name::new(NameKind::Object, [0; 32]),
                 ranges: Ranges::one(0),
-                token: Some(Token([0; TOKEN_BYTES])),
+                token: Some(AddressToken([0; TOKEN_BYTES])),
                 hops: 0,
                 padded: 0,
             },

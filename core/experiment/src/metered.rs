@@ -2,19 +2,19 @@
 
 use paceline_cc::Time;
 use paceline_path::{Path, Snapshot};
-use paceline_telemetry::{HopReport, Meter, NodeRecord, NodeReport, Queue};
+use paceline_telemetry::{HopReport, NodeRecord, NodeReport, QueueMeter, QueueMoment};
 
 /// The egress queue of a node, which is the first link of a path; a path without a link has none, and its node says nothing.
 #[derive(Clone, Debug)]
 pub struct MeteredHop {
     number: u32,
-    meter: Meter,
+    meter: QueueMeter,
 }
 
 impl MeteredHop {
     /// The queue of interface `egress` of node `number`.
     pub fn new(number: u32, egress: u16) -> Self {
-        Self { number, meter: Meter::new(number, None, Some(egress)) }
+        Self { number, meter: QueueMeter::new(number, None, Some(egress)) }
     }
 
     /// A packet comes to the queue, of the flow with the number that packets on this path have, and of this many octets.
@@ -33,7 +33,7 @@ impl MeteredHop {
         let snapshot = path.snapshot(now)?;
         let of_flow = path.stats(now).and_then(|stats| stats.flows.get(flow as usize));
         let flow_dropped = Some(of_flow.map_or(0, |flow| flow.dropped.packets));
-        Some(self.meter.record(now, hop_limit, &Queue { flow_dropped, ..queue(&snapshot) }))
+        Some(self.meter.record(now, hop_limit, &QueueMoment { flow_dropped, ..queue(&snapshot) }))
     }
 
     /// What it reports of the queue besides: packets do not say what fits into it.
@@ -50,10 +50,10 @@ impl MeteredHop {
 }
 
 /// The state of a queue in the words of telemetry.
-fn queue(snapshot: &Snapshot) -> Queue {
+fn queue(snapshot: &Snapshot) -> QueueMoment {
     let (room, limit) = (snapshot.room_packets(), snapshot.limit_packets());
     let used = |(room, limit): (u64, u64)| 1.0 - room as f64 / limit.max(1) as f64;
-    Queue {
+    QueueMoment {
         room_packets: room.map(saturated),
         queue_bytes: Some(saturated(snapshot.queued.bytes)),
         occupancy: room.zip(limit).map(used),
@@ -76,7 +76,7 @@ fn saturated(value: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use paceline_cc::{Codepoint, Rate};
-    use paceline_path::queue::{DropTail, Limit};
+    use paceline_path::queue::{DropTail, QueueBound};
     use paceline_path::{Link, Packet, Schedule};
 
     use super::*;
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_a_node_says_is_the_state_of_its_queue() {
         // 20 Mbit/s; of four packets one is in service, two wait, and the last, of the second flow, finds no room.
-        let queue = DropTail::new(Limit::packets(2));
+        let queue = DropTail::new(QueueBound::packets(2));
         let mut path = Path::new().link(Link::new(Schedule::constant(Rate::from_mbps(20.0)), Box::new(queue)));
         let (now, mut node) = (Time::from_millis(200), MeteredHop::new(7, 3));
         for flow in [1, 1, 1, 2] {

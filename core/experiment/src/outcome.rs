@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_cc::{Distribution, Nanos, Time};
 use paceline_icn::RouterStats;
-use paceline_path::{Air, Count, LinkStats, Split};
+use paceline_path::{Air, Count, DelaySplit, LinkStats};
 use paceline_transport::SenderStats;
 
 use crate::config::Way;
@@ -26,7 +26,7 @@ pub struct SplitSum {
 
 impl SplitSum {
     /// Adds one packet's delay.
-    pub fn record(&mut self, split: &Split) {
+    pub fn record(&mut self, split: &DelaySplit) {
         self.count += 1;
         self.propagation += u128::from(split.propagation.as_nanos());
         self.queue += u128::from(split.queue.as_nanos());

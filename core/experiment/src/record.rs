@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paceline_cc::{Codepoint, Distribution, Nanos, Time};
-use paceline_path::{Packet, Split};
+use paceline_path::{DelaySplit, Packet};
 use paceline_transport::{SenderStats, Steering};
 
 use crate::config::{Flow, Workload};
@@ -102,7 +102,7 @@ impl Recorder {
     }
 
     /// An acknowledgement reached its sender, delayed like this.
-    pub fn acknowledged(&mut self, flow: usize, delay: &Split) {
+    pub fn acknowledged(&mut self, flow: usize, delay: &DelaySplit) {
         self.flows[flow].outcome.ack_split.record(delay);
     }
 

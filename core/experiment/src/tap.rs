@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use paceline_cc::observe::Observer;
 use paceline_cc::{Env, Nanos, Spec, Time};
-use paceline_path::{Reason, Snapshot, Split};
+use paceline_path::{DelaySplit, DropReason, Snapshot};
 use paceline_transport::{AckSegment, Segment, Sender};
 
 use crate::topology::Graph;
@@ -60,7 +60,7 @@ pub struct Fate<'a> {
     /// The hop's name, as in [`Graph::hops`].
     pub hop: &'a str,
     /// Why.
-    pub reason: Reason,
+    pub reason: DropReason,
 }
 
 /// Sees every packet of every flow, and what its controllers see. All methods do nothing unless overridden. `flow` counts
@@ -75,7 +75,7 @@ pub trait Tap: Send {
     fn on_sent(&mut self, _now: Time, _flow: u32, _segment: &Segment) {}
 
     /// A data packet reached its receiver.
-    fn on_arrival(&mut self, _now: Time, _flow: u32, _segment: &Segment, _ce: bool, _delay: &Split) {}
+    fn on_arrival(&mut self, _now: Time, _flow: u32, _segment: &Segment, _ce: bool, _delay: &DelaySplit) {}
 
     /// A data packet was dropped.
     fn on_dropped(&mut self, _flow: u32, _segment: &Segment, _fate: &Fate<'_>) {}

@@ -6,14 +6,14 @@ use std::str::FromStr;
 use paceline_cc::foreign::clipped;
 use paceline_cc::{Cause, Nanos, Time};
 use paceline_telemetry::sink::INTERVAL;
-use paceline_telemetry::{Edge, Header, Profile};
+use paceline_telemetry::{Edge, RecordProfile, TelemetryHeader};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Telemetry of one flow.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Telemetry {
+pub struct FlowTelemetry {
     /// What each of its data packets carries.
-    pub trace: Trace,
+    pub trace: ReportTrace,
     /// Longest time between two reports while packets come.
     pub interval: Nanos,
     /// How long a report takes to the sender; `None`: as long as an acknowledgement without queues.
@@ -24,9 +24,9 @@ pub struct Telemetry {
     pub bus: Option<String>,
 }
 
-impl Default for Telemetry {
+impl Default for FlowTelemetry {
     fn default() -> Self {
-        Self { trace: Trace::default(), interval: INTERVAL, delay: None, faults: Faults::default(), bus: None }
+        Self { trace: ReportTrace::default(), interval: INTERVAL, delay: None, faults: Faults::default(), bus: None }
     }
 }
 
@@ -69,39 +69,43 @@ impl Faults {
 /// What a data packet carries: the fields of each record, and for how many hops there is room. As text the letter of the
 /// profile and the number: `L2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct ReportTrace {
     /// The fields.
-    pub profile: Profile,
+    pub profile: RecordProfile,
     /// Records that fit; further hops write nothing.
     pub hops: u8,
 }
 
 /// The letters of the profiles.
-const LETTERS: [(char, Profile); 4] =
-    [('L', Profile::Lean), ('T', Profile::Timed), ('C', Profile::Counted), ('X', Profile::Full)];
+const LETTERS: [(char, RecordProfile); 4] = [
+    ('L', RecordProfile::Lean),
+    ('T', RecordProfile::Timed),
+    ('C', RecordProfile::Counted),
+    ('X', RecordProfile::Full),
+];
 
-impl Default for Trace {
+impl Default for ReportTrace {
     /// `L2`: what a path over two access points takes.
     fn default() -> Self {
-        Self { profile: Profile::Lean, hops: 2 }
+        Self { profile: RecordProfile::Lean, hops: 2 }
     }
 }
 
-impl Trace {
+impl ReportTrace {
     /// Bytes of the header on each packet.
     pub fn header_bytes(self) -> u32 {
-        Header::new(self.profile, self.hops, Edge::default()).octets() as u32
+        TelemetryHeader::new(self.profile, self.hops, Edge::default()).octets() as u32
     }
 }
 
-impl fmt::Display for Trace {
+impl fmt::Display for ReportTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = LETTERS.iter().find(|(_, profile)| *profile == self.profile).map_or('L', |(letter, _)| *letter);
         write!(f, "{letter}{}", self.hops)
     }
 }
 
-/// A text that is no [`Trace`].
+/// A text that is no [`ReportTrace`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTrace {
     /// Not a letter and a number.
@@ -119,7 +123,7 @@ pub enum NoTrace {
     },
 }
 
-impl FromStr for Trace {
+impl FromStr for ReportTrace {
     type Err = NoTrace;
 
     fn from_str(text: &str) -> Result<Self, NoTrace> {
@@ -136,13 +140,13 @@ impl FromStr for Trace {
     }
 }
 
-impl<'de> Deserialize<'de> for Trace {
+impl<'de> Deserialize<'de> for ReportTrace {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
-impl Serialize for Trace {
+impl Serialize for ReportTrace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -150,7 +154,7 @@ impl Serialize for Trace {
 
 /// Losses of one kind, by the reason that the sink gave for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedLosses {
     /// The medium.
     pub medium: u64,
     /// A queue that was full, or its AQM.
@@ -159,7 +163,7 @@ pub struct Named {
     pub unknown: u64,
 }
 
-impl Named {
+impl NamedLosses {
     /// All of them.
     pub fn all(&self) -> u64 {
         self.medium + self.overflow + self.unknown
@@ -174,9 +178,9 @@ pub struct TelemetryOutcome {
     /// Of these, those that it did not believe.
     pub refused: u64,
     /// Packets that the medium lost, as the sink named them.
-    pub medium: Named,
+    pub medium: NamedLosses,
     /// Packets that a queue dropped, as the sink named them.
-    pub overflow: Named,
+    pub overflow: NamedLosses,
 }
 
 impl TelemetryOutcome {
@@ -213,15 +217,15 @@ mod tests {
 
     #[test]
     fn a_trace_is_a_letter_and_a_number_and_its_size_is_that_of_the_specification() {
-        let bytes = |text: &str| text.parse::<Trace>().unwrap().header_bytes();
+        let bytes = |text: &str| text.parse::<ReportTrace>().unwrap().header_bytes();
         assert_eq!(["L1", "L2", "L3", "T2", "C2", "X2"].map(bytes), [48, 64, 80, 80, 72, 112]);
         for text in ["L15", "T10", "C3", "X6"] {
-            assert_eq!(text.parse::<Trace>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ReportTrace>().unwrap().to_string(), text);
         }
-        let refused = |text: &str| text.parse::<Trace>().unwrap_err().to_string();
+        let refused = |text: &str| text.parse::<ReportTrace>().unwrap_err().to_string();
         assert_eq!(refused("X7"), "X has room for 1 to 6 records, not 7; give fewer, or a profile with fewer fields");
         for text in ["", "2", "L", "L0", "L-1", "l2", "L2 ", "Q3", "L99999999999999999999"] {
-            assert!(text.parse::<Trace>().is_err(), "{text}");
+            assert!(text.parse::<ReportTrace>().is_err(), "{text}");
         }
     }
 

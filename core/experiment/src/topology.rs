@@ -7,18 +7,18 @@ use std::collections::VecDeque;
 use paceline_cc::{Bytes, Rate};
 use paceline_path::{Path, Schedule};
 
-use crate::config::{Direction, Way};
+use crate::config::{DumbbellWay, Way};
 
 /// Nodes and links by name, without what the links do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     nodes: Vec<String>,
-    hops: Vec<Hop>,
+    hops: Vec<GraphHop>,
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hop {
+pub struct GraphHop {
     /// The link's name; `NAME.back` in the other direction. A dumbbell has `down` and `up`.
     pub name: String,
     /// Where packets come from.
@@ -54,7 +54,7 @@ pub enum GraphError {
 impl Graph {
     /// A dumbbell: the network, the user, `down` from the one to the other and `up` back.
     pub fn dumbbell() -> Self {
-        let hop = |name: &str, Way { from, to }| Hop { name: name.to_owned(), from, to };
+        let hop = |name: &str, Way { from, to }| GraphHop { name: name.to_owned(), from, to };
         Self {
             nodes: vec!["network".to_owned(), "user".to_owned()],
             hops: vec![hop("down", Way::DOWN), hop("up", Way::UP)],
@@ -62,8 +62,8 @@ impl Graph {
     }
 
     /// Which way that is over a dumbbell; `None` over anything else.
-    pub fn direction(&self, way: Way) -> Option<Direction> {
-        let direction = if way == Way::UP { Direction::Up } else { Direction::Down };
+    pub fn direction(&self, way: Way) -> Option<DumbbellWay> {
+        let direction = if way == Way::UP { DumbbellWay::Up } else { DumbbellWay::Down };
         (*self == Self::dumbbell()).then_some(direction)
     }
 
@@ -84,8 +84,8 @@ impl Graph {
             around.push(name);
             return Err(GraphError::Loop { around: around.join(", ") });
         }
-        self.hops.push(Hop { name: name.to_owned(), from, to });
-        self.hops.push(Hop { name: format!("{name}.back"), from: to, to: from });
+        self.hops.push(GraphHop { name: name.to_owned(), from, to });
+        self.hops.push(GraphHop { name: format!("{name}.back"), from: to, to: from });
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Graph {
     }
 
     /// The hops: those of link `n` are `2 n` and, back, `2 n + 1`.
-    pub fn hops(&self) -> &[Hop] {
+    pub fn hops(&self) -> &[GraphHop] {
         &self.hops
     }
 

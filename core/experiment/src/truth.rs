@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use paceline_cc::Cause;
-use paceline_path::Reason;
-use paceline_telemetry::sink::Judged;
+use paceline_path::DropReason;
+use paceline_telemetry::sink::JudgedGap;
 
 use crate::telemetry::TelemetryOutcome;
 
@@ -21,11 +21,11 @@ pub struct Truth {
 
 impl Truth {
     /// The path dropped the packet with this number.
-    pub fn dropped(&mut self, number: u32, reason: Reason) {
+    pub fn dropped(&mut self, number: u32, reason: DropReason) {
         let cause = match reason {
-            Reason::Full => Cause::Congestion,
-            Reason::Early => Cause::Aqm,
-            Reason::Lost => Cause::Medium,
+            DropReason::Full => Cause::Congestion,
+            DropReason::Early => Cause::Aqm,
+            DropReason::Lost => Cause::Medium,
         };
         self.lost.insert(number, cause);
         while self.lost.first_key_value().is_some_and(|(first, _)| first.saturating_add(FORGOTTEN_AFTER) < number) {
@@ -34,8 +34,8 @@ impl Truth {
     }
 
     /// The sink has made something of missing packets.
-    pub fn judged(&mut self, judged: &Judged) {
-        let Judged { first, numbers, split } = judged;
+    pub fn judged(&mut self, judged: &JudgedGap) {
+        let JudgedGap { first, numbers, split } = judged;
         let mut truth = [0; 2];
         let numbers = *first..first.saturating_add(*numbers);
         while let Some((number, cause)) = self.lost.range(numbers.clone()).next() {

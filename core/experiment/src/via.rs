@@ -14,7 +14,7 @@ use std::sync::{PoisonError, RwLock};
 
 use paceline_cc::{Datapath, Spec};
 
-use crate::endpoints::{Ends, Making};
+use crate::endpoints::{FlowEnds, Making};
 use crate::icn::Asking;
 
 pub use alcc::Handover;
@@ -40,7 +40,7 @@ pub struct DatapathRow {
     /// Bytes of the headers of a packet with data.
     pub headers: u32,
     /// Makes the ends of a flow in virtual time; nothing where the simulator does not have it.
-    pub ends: Option<fn(Making<'_>) -> Ends>,
+    pub ends: Option<fn(Making<'_>) -> FlowEnds>,
 }
 
 /// How a datapath is used. Each row reads the options that it knows, and the rest keep their defaults.

@@ -51,7 +51,7 @@ impl Iterator for Arrivals {
 
 /// What an application does in its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum AppTurn {
     /// It writes this many bytes; [`u64::MAX`]: it begins to write without end.
     Write(u64),
     /// It takes back what has not been sent.
@@ -83,15 +83,15 @@ impl Application {
     }
 
     /// Its next turn, and the time until the one after that.
-    pub fn turn(&mut self) -> (Turn, Nanos) {
+    pub fn turn(&mut self) -> (AppTurn, Nanos) {
         match &mut self.kind {
             Kind::Rate { rate, mss } => {
                 let bytes = u64::from(*mss);
-                (Turn::Write(bytes), rate.time_for(bytes))
+                (AppTurn::Write(bytes), rate.time_for(bytes))
             }
             Kind::OnOff { times: OnOff { on, off, random }, busy } => {
                 *busy = !*busy;
-                let (turn, mean) = if *busy { (Turn::Write(u64::MAX), *on) } else { (Turn::Cut, *off) };
+                let (turn, mean) = if *busy { (AppTurn::Write(u64::MAX), *on) } else { (AppTurn::Cut, *off) };
                 (turn, if *random { draw::exponential(&mut self.rng, mean) } else { mean })
             }
         }
@@ -131,11 +131,11 @@ mod tests {
         let workload = Workload::OnOff(OnOff { on, off, random: false });
         let mut application = Application::new(&workload, 1000, Seed(1), 0).unwrap();
         let turns: Vec<_> = (0..3).map(|_| application.turn()).collect();
-        assert_eq!(turns, [(Turn::Write(u64::MAX), on), (Turn::Cut, off), (Turn::Write(u64::MAX), on)]);
+        assert_eq!(turns, [(AppTurn::Write(u64::MAX), on), (AppTurn::Cut, off), (AppTurn::Write(u64::MAX), on)]);
 
         // 1000 bytes at 8 Mbit/s.
         let mut steady = Application::new(&Workload::Rate(Rate::from_mbps(8.0)), 1000, Seed(1), 0).unwrap();
-        assert_eq!(steady.turn(), (Turn::Write(1000), Nanos::from_millis(1)));
+        assert_eq!(steady.turn(), (AppTurn::Write(1000), Nanos::from_millis(1)));
         assert!(Application::new(&Workload::Bulk, 1000, Seed(1), 0).is_none());
 
         let (min, max) = (Bytes(1_000), Bytes(2_000));

@@ -3,7 +3,7 @@
 //!
 //! In processor time of this thread, so that what else the machine does counts less.
 
-use paceline_icn::{Builder, UNIT, Verdict, Verifier};
+use paceline_icn::{Builder, UNIT, UnitVerdict, Verifier};
 
 /// Units of the object: 280 MB, more than caches hold.
 const DATA: usize = 200_000;
@@ -39,7 +39,7 @@ fn main() {
         let mut verifier = Verifier::new(&manifest.name());
         let start = processor_s();
         let genuine =
-            (0..).zip(stored.chunks(UNIT)).all(|(unit, bytes)| verifier.check(unit, bytes) == Verdict::Genuine);
+            (0..).zip(stored.chunks(UNIT)).all(|(unit, bytes)| verifier.check(unit, bytes) == UnitVerdict::Genuine);
         verified = verified.max(gbits(start));
         assert!(genuine && verifier.is_done());
     }

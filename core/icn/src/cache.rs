@@ -46,17 +46,17 @@ impl Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Kind;
+    use crate::name::NameKind;
 
     #[test]
     fn an_object_is_kept_when_a_second_fetch_asks_for_it() {
         let mut admission = Admission::new(3);
-        let name = Name::new(Kind::Object, [1; 32]);
+        let name = Name::new(NameKind::Object, [1; 32]);
         assert!(!admission.missed(&name, 10));
         assert!(!admission.missed(&name, 10), "the same fetch");
         assert!(admission.missed(&name, 11));
         assert!(admission.missed(&name, 12));
-        assert!(!admission.missed(&Name::new(Kind::Object, [2; 32]), 11));
+        assert!(!admission.missed(&Name::new(NameKind::Object, [2; 32]), 11));
     }
 
     #[test]
@@ -65,7 +65,7 @@ mod tests {
         for number in 0..300_000_u32 {
             let mut hash = [0; 32];
             hash[..4].copy_from_slice(&number.to_be_bytes());
-            assert!(!admission.missed(&Name::new(Kind::Object, hash), u64::from(number)));
+            assert!(!admission.missed(&Name::new(NameKind::Object, hash), u64::from(number)));
         }
         assert_eq!(admission.memory(), 1 << 20);
     }

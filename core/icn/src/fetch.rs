@@ -1,7 +1,7 @@
 //! An object, or a part of it, from one source or several.
 //!
 //! Sans-IO. The driver gives it datagrams and time, sends what [`Fetch::poll_transmit`] writes and takes what
-//! [`Fetch::poll_output`] hands out: every byte of it was verified, in order. Each source has a [`Flow`] with its own controller, RTT and
+//! [`Fetch::poll_output`] hands out: every byte of it was verified, in order. Each source has a [`RequestFlow`] with its own controller, RTT and
 //! token; the units are one map, so that no unit is asked of two sources unless the first one is late or lost it.
 //!
 //! Memory is bounded by [`FlowConfig::receive_buffer`], whatever a source sends: what was not asked for is not kept.
@@ -20,13 +20,13 @@ mod stats;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::flow::{Flow, FlowConfig};
+use crate::flow::{FlowConfig, RequestFlow};
 use crate::hash::derived;
 use crate::manifest::Manifest;
-use crate::name::{Kind, Name};
-use crate::signed::{BadRecord, Record};
+use crate::name::{Name, NameKind};
+use crate::signed::{BadRecord, SignedRecord};
 use crate::tree::Verifier;
-use crate::wire::{BadMessage, Reason};
+use crate::wire::{BadMessage, MissingReason};
 use bytes::Bytes;
 use paceline_cc::{Controller, Nanos, Time};
 
@@ -35,7 +35,7 @@ pub use stats::{FetchStats, SourceStats};
 
 use map::Map;
 use record::Records;
-use source::Source;
+use source::CountedAddress;
 
 /// Options of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub enum Output {
         bytes: Bytes,
     },
     /// A signed name's record, verified: the one of the largest version that the sources had.
-    Record(Record),
+    Record(SignedRecord),
     /// All has been handed out.
     Done,
 }
@@ -121,7 +121,7 @@ pub enum Dropped {
 
 /// Why a fetch ended without the object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum FetchFailed {
     /// No source answers any more.
     #[error("no source answers: all were silent for 30 s or more; resume when one is back, or add a source")]
     Silent,
@@ -163,7 +163,7 @@ pub struct Fetch {
     map: Map,
     /// What an earlier run left.
     saved: Option<Box<dyn Saved>>,
-    sources: Vec<Source>,
+    sources: Vec<CountedAddress>,
     /// The source that is asked first next time.
     turn: usize,
     outputs: VecDeque<Output>,
@@ -175,7 +175,7 @@ pub struct Fetch {
     /// When a source may be asked for what another one brings late.
     race_at: Time,
     done: bool,
-    failure: Option<Failed>,
+    failure: Option<FetchFailed>,
     /// Of the last unit that gave one.
     rtt: Option<Nanos>,
     stats: FetchStats,
@@ -185,7 +185,7 @@ impl Fetch {
     /// Of the object `name` the bytes in `range`; all of it where the range is `0..u64::MAX`. The numbers that distinguish answers from a
     /// stranger's come from `seed`, which must be drawn at random. A signed name's fetch gets its record.
     pub fn new(config: FetchConfig, name: Name, range: Range<u64>, seed: u64) -> Self {
-        let guess = name.kind() == Kind::Object && range.start == 0;
+        let guess = name.kind() == NameKind::Object && range.start == 0;
         let mut config = config;
         config.flow.receive_buffer = config.flow.receive_buffer.max(LEAST_BUFFER);
         Self {
@@ -219,8 +219,8 @@ impl Fetch {
     pub fn add_source(&mut self, _now: Time, controller: Box<dyn Controller>) -> SourceId {
         let id = SourceId(self.sources.len() as u32);
         let nonce = derived(self.seed, u64::from(id.0));
-        self.sources.push(Source::new(Flow::new(&self.config.flow, controller), nonce));
-        if !matches!(self.failure, Some(Failed::Range { .. })) {
+        self.sources.push(CountedAddress::new(RequestFlow::new(&self.config.flow, controller), nonce));
+        if !matches!(self.failure, Some(FetchFailed::Range { .. })) {
             self.failure = None;
         }
         id
@@ -261,7 +261,7 @@ impl Fetch {
     }
 
     /// Where the object cannot be had.
-    pub fn failure(&self) -> Option<&Failed> {
+    pub fn failure(&self) -> Option<&FetchFailed> {
         self.failure.as_ref()
     }
 
@@ -281,7 +281,7 @@ impl Fetch {
     }
 
     /// The flow of a source.
-    pub fn flow(&self, source: SourceId) -> Option<&Flow> {
+    pub fn flow(&self, source: SourceId) -> Option<&RequestFlow> {
         self.sources.get(source.index()).map(|source| &source.flow)
     }
 
@@ -292,19 +292,19 @@ impl Fetch {
 
     /// Counters.
     pub fn stats(&self) -> FetchStats {
-        FetchStats { sources: self.sources.iter().map(Source::stats).collect(), ..self.stats.clone() }
+        FetchStats { sources: self.sources.iter().map(CountedAddress::stats).collect(), ..self.stats.clone() }
     }
 
     /// Whether another source than this one may be asked at present: it is not busy, and keeps nothing waiting.
     fn has_another(&self, now: Time, id: SourceId) -> bool {
-        let waits = |flow: &Flow| flow.is_silent() && !flow.is_idle();
+        let waits = |flow: &RequestFlow| flow.is_silent() && !flow.is_idle();
         let at_hand =
-            |source: &Source| source.alive && !source.said && !waits(&source.flow) && !source.flow.is_held(now);
+            |source: &CountedAddress| source.alive && !source.said && !waits(&source.flow) && !source.flow.is_held(now);
         self.sources.iter().enumerate().any(|(index, source)| index != id.index() && at_hand(source))
     }
 
     /// A source is asked no more, for a `reason` of its own or because the user says so.
-    fn drop_source(&mut self, now: Time, id: SourceId, reason: Option<Failed>) {
+    fn drop_source(&mut self, now: Time, id: SourceId, reason: Option<FetchFailed>) {
         let Some(source) = self.sources.get_mut(id.index()).filter(|source| source.alive) else { return };
         source.alive = false;
         for unit in source.flow.abandon(now) {
@@ -314,7 +314,7 @@ impl Fetch {
             return;
         }
         // Of several reasons this one says most.
-        if let Some(refused @ Failed::Record(_)) = &reason {
+        if let Some(refused @ FetchFailed::Record(_)) = &reason {
             self.records.refused = Some(refused.clone());
         }
         if let Some(reason) = reason
@@ -326,11 +326,11 @@ impl Fetch {
     }
 
     /// Why a source that refuses like this is of no use.
-    fn refusal(reason: Reason) -> Failed {
+    fn refusal(reason: MissingReason) -> FetchFailed {
         match reason {
-            Reason::Changed | Reason::End => Failed::Changed,
-            Reason::Loop => Failed::Loop,
-            Reason::NotFound | Reason::Busy | Reason::NoToken => Failed::NotFound,
+            MissingReason::Changed | MissingReason::End => FetchFailed::Changed,
+            MissingReason::Loop => FetchFailed::Loop,
+            MissingReason::NotFound | MissingReason::Busy | MissingReason::NoToken => FetchFailed::NotFound,
         }
     }
 }

@@ -9,7 +9,7 @@
 //!   reordered as data is, and a repair that is lost is found as the first loss was.
 //! - Once a unit taken for lost came after all, holes must be late by a part of the RTT too (RFC 8985).
 //! - Requests are paced from the last deadline, not from when the timer fired.
-//! - What is in flight is bounded while the controller cruises ([`Ceiling`]).
+//! - What is in flight is bounded while the controller cruises ([`PacedCeiling`]).
 //! - Controllers that leave recovery to the datapath get proportional rate reduction (RFC 6937), as elsewhere in the project.
 
 mod arrive;
@@ -23,7 +23,7 @@ mod size;
 mod timers;
 
 use paceline_cc::{Controller, Lost, Nanos, Pacing, Phase, Rate, Recovery, Telemetry, Time};
-use paceline_transport::{Config, Driver, Prr, SenderStats};
+use paceline_transport::{Driver, Prr, SenderConfig, SenderStats};
 
 use crate::UNIT;
 use crate::ranges::{MAX_UNITS, Ranges};
@@ -54,7 +54,7 @@ pub enum Aggregation {
 /// What bounds the bytes in flight while the controller [cruises](Controller::cruises) and repairs nothing. At other times it is
 /// its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Ceiling {
+pub enum PacedCeiling {
     /// Its window, and while [`channel_is_contended`] the larger of that and 2 bandwidth-delay products with three of the largest requests:
     /// without an end a queue at an access point would fill to its own, and a stalled path would be asked blindly for a retransmission
     /// timeout; on other paths this much more than the window would only fill queues.
@@ -70,13 +70,13 @@ pub enum Ceiling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
     /// Those of the driver. A full packet is a unit, whatever is set.
-    pub transport: Config,
+    pub transport: SenderConfig,
     /// Units per request.
     pub aggregation: Aggregation,
     /// Three times as many, at most [`MAX_UNITS`], while [`channel_is_contended`] and the controller cruises (the paper's rule 9).
     pub triple: bool,
     /// Bytes in flight while the controller cruises.
-    pub ceiling: Ceiling,
+    pub ceiling: PacedCeiling,
     /// Units that came and were asked for later than one that did not, after which it is taken for lost, 1 to 64. 6: the paper (its release
     /// has 4).
     pub disorder: u32,
@@ -87,10 +87,10 @@ pub struct FlowConfig {
 impl Default for FlowConfig {
     fn default() -> Self {
         Self {
-            transport: Config { mss: UNIT as u32, ..Config::default() },
+            transport: SenderConfig { mss: UNIT as u32, ..SenderConfig::default() },
             aggregation: Aggregation::Paper,
             triple: true,
-            ceiling: Ceiling::Bounded,
+            ceiling: PacedCeiling::Bounded,
             disorder: 6,
             receive_buffer: 48_000_000,
         }
@@ -103,9 +103,9 @@ pub trait Supply {
     fn take(&mut self, most: u32) -> Option<Ranges>;
 }
 
-/// One source: its records, its timers and its controller. The driver calls [`Flow::poll_request`] until it answers `None` after
-/// every other call, and whenever [`Flow::next_timeout`] has come.
-pub struct Flow {
+/// One source: its records, its timers and its controller. The driver calls [`RequestFlow::poll_request`] until it answers `None` after
+/// every other call, and whenever [`RequestFlow::next_timeout`] has come.
+pub struct RequestFlow {
     config: FlowConfig,
     driver: Driver,
     board: Board,
@@ -152,7 +152,7 @@ pub struct Flow {
     delivered_before: u64,
 }
 
-impl Flow {
+impl RequestFlow {
     /// Asks nothing yet. `controller` was made for packets of [`UNIT`] bytes.
     pub fn new(config: &FlowConfig, controller: Box<dyn Controller>) -> Self {
         let mut config = *config;
@@ -237,7 +237,7 @@ impl Flow {
         self.board.in_flight
     }
 
-    /// The window in force, in bytes: the controller's, the recovery's while losses are repaired, or the [`Ceiling`].
+    /// The window in force, in bytes: the controller's, the recovery's while losses are repaired, or the [`PacedCeiling`].
     pub fn window(&self) -> u64 {
         let permit = self.driver.controller().permit();
         let window = match (&self.prr, self.phase) {
@@ -249,10 +249,10 @@ impl Flow {
             return window;
         }
         match self.config.ceiling {
-            Ceiling::Window => window,
-            Ceiling::Unlimited => u64::MAX,
-            Ceiling::Bounded if !self.is_contended() => window,
-            Ceiling::Bounded => {
+            PacedCeiling::Window => window,
+            PacedCeiling::Unlimited => u64::MAX,
+            PacedCeiling::Bounded if !self.is_contended() => window,
+            PacedCeiling::Bounded => {
                 let min = self.driver.rtt().min();
                 let product = self.pacing_rate().filter(|_| min < Nanos::MAX).map_or(0, |rate| rate.bytes_in(min));
                 let requests = 3 * u64::from(MAX_UNITS) * BYTES;

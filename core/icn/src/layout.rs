@@ -26,7 +26,7 @@ pub struct Layout {
 
 /// What a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum UnitPlace {
     /// The manifest.
     Manifest,
     /// Hashes of the units one level below.
@@ -113,8 +113,8 @@ impl Layout {
     }
 
     /// What `unit` is; `None` past the end.
-    pub fn place(&self, unit: u64) -> Option<Place> {
-        let Some(mut rest) = unit.checked_sub(1) else { return Some(Place::Manifest) };
+    pub fn place(&self, unit: u64) -> Option<UnitPlace> {
+        let Some(mut rest) = unit.checked_sub(1) else { return Some(UnitPlace::Manifest) };
         let mut first = 0_u64;
         let mut level = self.height as usize;
         while level > 0 && rest > 0 {
@@ -130,8 +130,8 @@ impl Layout {
             return None;
         }
         Some(match level {
-            0 => Place::Data { index: first },
-            level => Place::Index { level: level as u32, first },
+            0 => UnitPlace::Data { index: first },
+            level => UnitPlace::Index { level: level as u32, first },
         })
     }
 
@@ -139,9 +139,9 @@ impl Layout {
     /// of, for the unit below it, whose hash the manifest holds, and past the end.
     pub fn parent(&self, unit: u64) -> Option<(u64, usize)> {
         let (level, first) = match self.place(unit)? {
-            Place::Manifest => return None,
-            Place::Index { level, first } => (level, first),
-            Place::Data { index } => (0, index),
+            UnitPlace::Manifest => return None,
+            UnitPlace::Index { level, first } => (level, first),
+            UnitPlace::Data { index } => (0, index),
         };
         (level < self.height)
             .then(|| (self.index_of(first, level + 1), (first / span(level as usize) % FANOUT) as usize))
@@ -155,11 +155,11 @@ impl Layout {
     }
 
     /// Index units, the manifest among them, that stand before `unit`, which is at `place`.
-    pub fn indexes_before(unit: u64, place: Place) -> u64 {
+    pub fn indexes_before(unit: u64, place: UnitPlace) -> u64 {
         match place {
-            Place::Manifest => 0,
-            Place::Index { first, .. } => unit - first,
-            Place::Data { index } => unit - index,
+            UnitPlace::Manifest => 0,
+            UnitPlace::Index { first, .. } => unit - first,
+            UnitPlace::Data { index } => unit - index,
         }
     }
 
@@ -167,7 +167,7 @@ impl Layout {
     pub fn bytes_of(&self, unit: u64) -> usize {
         match self.place(unit) {
             None => 0,
-            Some(Place::Data { index }) => (self.length - index * UNIT as u64).min(UNIT as u64) as usize,
+            Some(UnitPlace::Data { index }) => (self.length - index * UNIT as u64).min(UNIT as u64) as usize,
             Some(_) => UNIT,
         }
     }
@@ -192,10 +192,10 @@ mod tests {
         assert_eq!(shape(58 * 1400), (1, 60, 84_000));
         assert_eq!(shape(58 * 1400 + 1), (2, 63, 62 * 1400 + 1));
         let two = Layout::new(58 * 1400 + 1);
-        assert_eq!(two.place(1), Some(Place::Index { level: 2, first: 0 }));
-        assert_eq!(two.place(2), Some(Place::Index { level: 1, first: 0 }));
-        assert_eq!(two.place(61), Some(Place::Index { level: 1, first: 58 }));
-        assert_eq!(two.place(62), Some(Place::Data { index: 58 }));
+        assert_eq!(two.place(1), Some(UnitPlace::Index { level: 2, first: 0 }));
+        assert_eq!(two.place(2), Some(UnitPlace::Index { level: 1, first: 0 }));
+        assert_eq!(two.place(61), Some(UnitPlace::Index { level: 1, first: 58 }));
+        assert_eq!(two.place(62), Some(UnitPlace::Data { index: 58 }));
         assert_eq!(two.parent(62), Some((61, 0)));
         assert_eq!(two.parent(61), Some((1, 1)));
         assert_eq!(two.parent(1), None);
@@ -210,13 +210,13 @@ mod tests {
             let unit = unit.min(layout.stored_units() - 1);
             match layout.place(unit) {
                 None => prop_assert!(false, "{unit} has no place"),
-                Some(Place::Manifest) => prop_assert_eq!(unit, 0),
-                Some(Place::Data { index }) => prop_assert_eq!(layout.unit_of(index), unit),
-                Some(Place::Index { level, first }) => prop_assert_eq!(layout.index_of(first, level), unit),
+                Some(UnitPlace::Manifest) => prop_assert_eq!(unit, 0),
+                Some(UnitPlace::Data { index }) => prop_assert_eq!(layout.unit_of(index), unit),
+                Some(UnitPlace::Index { level, first }) => prop_assert_eq!(layout.index_of(first, level), unit),
             }
             if let Some((parent, slot)) = layout.parent(unit) {
                 prop_assert!(parent < unit && slot < FANOUT as usize);
-                let Some(Place::Index { level, first }) = layout.place(parent) else { panic!("{parent} holds hashes") };
+                let Some(UnitPlace::Index { level, first }) = layout.place(parent) else { panic!("{parent} holds hashes") };
                 prop_assert!(slot < layout.children(level, first));
             }
             prop_assert_eq!(layout.place(layout.stored_units()), None);

@@ -26,19 +26,19 @@ pub mod wire;
 
 pub use build::{BadSource, Builder};
 pub use cache::Admission;
-pub use fetch::{Dropped, Failed, Fetch, FetchConfig, FetchStats, Output, Saved, SourceId, SourceStats};
-pub use flow::{Aggregation, Arrived, Ceiling, Flow, FlowConfig, Supply};
-pub use layout::{Layout, Place};
-pub use limiter::Source;
+pub use fetch::{Dropped, Fetch, FetchConfig, FetchFailed, FetchStats, Output, Saved, SourceId, SourceStats};
+pub use flow::{Aggregation, Arrived, FlowConfig, PacedCeiling, RequestFlow, Supply};
+pub use layout::{Layout, UnitPlace};
+pub use limiter::CountedAddress;
 pub use manifest::{BadManifest, Manifest};
 pub use name::Name;
-pub use pace::{Limits, Pace};
+pub use pace::{Limits, LinkPace};
 pub use ranges::{Ranges, Units};
 pub use router::{Burst, Found, Missing, Router, RouterConfig, RouterStats, Shelf};
 pub use shares::{HeldPlace, Shares, Sharing, Standing, makes_room};
-pub use signed::{BadRecord, Record};
+pub use signed::{BadRecord, SignedRecord};
 pub use token::Secrets;
-pub use tree::{Verdict, Verifier};
+pub use tree::{UnitVerdict, Verifier};
 pub use upstream::{Beginning, JobId, Uplink, Upstream};
 
 /// Payload bytes of a unit, what one data packet carries (the paper's `UNIT_MSS`).

@@ -13,12 +13,12 @@ const SITE_SHARES: u64 = 16;
 
 /// Who is counted as one: an address of IPv4, the /64 of one of IPv6 (the owner of one address of it has all).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Source {
+pub struct CountedAddress {
     kind: u8,
     prefix: u64,
 }
 
-impl Source {
+impl CountedAddress {
     /// All addresses that have not proved themselves: they may be anyone's, so no one else may pay for them.
     pub const UNPROVED: Self = Self { kind: 0, prefix: 0 };
 
@@ -84,7 +84,7 @@ impl Limiter {
     ///
     /// # Errors
     /// How long until it holds enough, if it does not; nothing is taken then.
-    pub fn take(&mut self, now: Time, source: Source, bytes: u64) -> Result<(), Nanos> {
+    pub fn take(&mut self, now: Time, source: CountedAddress, bytes: u64) -> Result<(), Nanos> {
         let Some(site) = source.site() else {
             let place = self.place(now, source);
             return self.charge(now, place, self.rate, self.depth, bytes);
@@ -114,7 +114,7 @@ impl Limiter {
     }
 
     /// Where the bucket of a source is. One that is full is as good as a new one.
-    fn place(&mut self, now: Time, source: Source) -> usize {
+    fn place(&mut self, now: Time, source: CountedAddress) -> usize {
         let hash = source.hash(self.key);
         let places = [hash as usize % BUCKETS, (hash >> 16) as usize % BUCKETS];
         let tag = hash | 1;
@@ -139,8 +139,8 @@ mod tests {
 
     const RATE: Rate = Rate::from_bytes_per_sec(1_000_000);
 
-    fn v4(bits: u32) -> Source {
-        Source::of((Ipv4Addr::from_bits(bits), 1).into())
+    fn v4(bits: u32) -> CountedAddress {
+        CountedAddress::of((Ipv4Addr::from_bits(bits), 1).into())
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn sources_are_addresses_of_ipv4_and_networks_of_ipv6() {
-        let of = |text: &str| Source::of(text.parse().unwrap());
+        let of = |text: &str| CountedAddress::of(text.parse().unwrap());
         assert_eq!(of("192.0.2.1:5"), of("[::ffff:192.0.2.1]:6"));
         assert_ne!(of("192.0.2.1:5"), of("192.0.2.2:5"));
         assert_eq!(of("[2001:db8:1:2::1]:5"), of("[2001:db8:1:2:3::1]:5"));
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_site_with_many_networks_has_an_end() {
         let mut limiter = Limiter::new(RATE, 10_000, 7);
-        let of = |network: u16| Source::of((Ipv6Addr::new(0x2001, 0xdb8, 1, network, 0, 0, 0, 1), 9).into());
+        let of = |network: u16| CountedAddress::of((Ipv6Addr::new(0x2001, 0xdb8, 1, network, 0, 0, 0, 1), 9).into());
         let taken = (0..1000).filter(|network| limiter.take(Time::from_millis(1), of(*network), 10_000).is_ok());
         assert_eq!(taken.count() as u64, SITE_SHARES);
     }

@@ -3,7 +3,7 @@
 use crate::UNIT;
 use crate::hash::{Tag, hash_of_unit};
 use crate::layout::Layout;
-use crate::name::{Kind, Name};
+use crate::name::{Name, NameKind};
 
 /// Bytes of an object at most: the stored form, which is 1.8 % longer, still has offsets that files have (below 2^63).
 pub const MAX_LENGTH: u64 = 1 << 62;
@@ -114,7 +114,7 @@ impl Manifest {
 
 /// The name of the object whose first unit this is.
 pub fn name_of(first: &[u8]) -> Name {
-    Name::new(Kind::Object, hash_of_unit(Tag::Manifest, first))
+    Name::new(NameKind::Object, hash_of_unit(Tag::Manifest, first))
 }
 
 /// Whether a manifest can hold this media type.

@@ -11,7 +11,7 @@ pub const NAME_BYTES: usize = 33;
 
 /// What a name is the hash of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum NameKind {
     /// Of a manifest: the name of bytes that never change.
     Object,
     /// Of a publisher's key and a label: the name of whatever the publisher last signed.
@@ -22,7 +22,7 @@ pub enum Kind {
 /// with room to spare.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
-    kind: Kind,
+    kind: NameKind,
     hash: [u8; 32],
 }
 
@@ -58,12 +58,12 @@ pub enum NoName {
 
 impl Name {
     /// Of this kind, with this hash.
-    pub const fn new(kind: Kind, hash: [u8; 32]) -> Self {
+    pub const fn new(kind: NameKind, hash: [u8; 32]) -> Self {
         Self { kind, hash }
     }
 
     /// What it is the hash of.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> NameKind {
         self.kind
     }
 
@@ -76,8 +76,8 @@ impl Name {
     pub fn to_bytes(&self) -> [u8; NAME_BYTES] {
         let mut bytes = [0; NAME_BYTES];
         bytes[0] = match self.kind {
-            Kind::Object => 1,
-            Kind::Signed => 2,
+            NameKind::Object => 1,
+            NameKind::Signed => 2,
         };
         bytes[1..].copy_from_slice(&self.hash);
         bytes
@@ -90,8 +90,8 @@ impl Name {
     pub fn from_bytes(bytes: &[u8; NAME_BYTES]) -> Result<Self, NoName> {
         let [kind, hash @ ..] = bytes;
         let kind = match kind {
-            1 => Kind::Object,
-            2 => Kind::Signed,
+            1 => NameKind::Object,
+            2 => NameKind::Signed,
             other => return Err(NoName::Kind(*other)),
         };
         Ok(Self { kind, hash: *hash })
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn text_and_bytes_hold_the_same_name() {
-        let name = Name::new(Kind::Signed, std::array::from_fn(|index| index as u8));
+        let name = Name::new(NameKind::Signed, std::array::from_fn(|index| index as u8));
         let text = name.to_string();
         assert_eq!(text.len(), 53);
         assert_eq!(text.parse(), Ok(name));
@@ -144,14 +144,14 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_refused_with_its_place() {
-        let name = Name::new(Kind::Object, [7; 32]).to_string();
+        let name = Name::new(NameKind::Object, [7; 32]).to_string();
         assert_eq!("video.mp4".parse::<Name>(), Err(NoName::Length { text: "video.mp4".into(), length: 9 }));
         let wrong = format!("{}8{}", &name[..10], &name[11..]);
         assert!(matches!(wrong.parse::<Name>(), Err(NoName::Character { position: 11, .. })));
         let wrong = format!("{}b", &name[..52]);
         assert_eq!(wrong.parse::<Name>(), Err(NoName::End { text: wrong }));
         assert!("é".repeat(53).parse::<Name>().is_err());
-        let mut bytes = Name::new(Kind::Object, [7; 32]).to_bytes();
+        let mut bytes = Name::new(NameKind::Object, [7; 32]).to_bytes();
         bytes[0] = 9;
         assert_eq!(Name::from_bytes(&bytes), Err(NoName::Kind(9)));
     }

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Rate, Time};
 
-use crate::limiter::{Limiter, Source};
+use crate::limiter::{CountedAddress, Limiter};
 use crate::router::RouterConfig;
 
 /// A token bucket for the link, which queues on several threads may share.
 #[derive(Debug)]
-pub struct Pace {
+pub struct LinkPace {
     rate: Rate,
     /// When it will be full, in nanoseconds.
     full_at: AtomicU64,
 }
 
-impl Pace {
+impl LinkPace {
     /// At this rate; [`Rate::INFINITY`]: as fast as it is asked.
     pub const fn new(rate: Rate) -> Self {
         Self { rate, full_at: AtomicU64::new(0) }
@@ -46,7 +46,7 @@ impl Pace {
 
 /// The limits of a router, whose queues may run on several threads: they hold for all of them together.
 pub struct Limits {
-    pub(crate) pace: Arc<Pace>,
+    pub(crate) pace: Arc<LinkPace>,
     sources: Mutex<Limiter>,
 }
 
@@ -54,13 +54,13 @@ impl Limits {
     /// As `config` says. `key` is drawn at random.
     pub fn new(config: &RouterConfig, key: u64) -> Self {
         Self {
-            pace: Arc::new(Pace::new(config.rate)),
+            pace: Arc::new(LinkPace::new(config.rate)),
             sources: Mutex::new(Limiter::new(config.source_rate, config.source_depth, key)),
         }
     }
 
     /// See [`Limiter::take`].
-    pub(crate) fn take(&self, now: Time, source: Source, bytes: u64) -> Result<(), Nanos> {
+    pub(crate) fn take(&self, now: Time, source: CountedAddress, bytes: u64) -> Result<(), Nanos> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).take(now, source, bytes)
     }
 

@@ -7,10 +7,10 @@
 //!
 //! | kind | message | behind the nonce |
 //! |--:|---|---|
-//! | 1 | [`Message::Resolve`] | name 33; zeros up to [`RESOLVE_BYTES`] |
-//! | 2 | [`Message::Found`] | count 1; for each place: address, time to live in s 4 |
-//! | 3 | [`Message::Announce`] | number 8, time to live in s 4, address, count 1, names 33 each, MAC 16 |
-//! | 4 | [`Message::Announced`] | status 1, number 8 |
+//! | 1 | [`ResolverMessage::Resolve`] | name 33; zeros up to [`RESOLVE_BYTES`] |
+//! | 2 | [`ResolverMessage::Found`] | count 1; for each place: address, time to live in s 4 |
+//! | 3 | [`ResolverMessage::Announce`] | number 8, time to live in s 4, address, count 1, names 33 each, MAC 16 |
+//! | 4 | [`ResolverMessage::Announced`] | status 1, number 8 |
 //!
 //! An address is its family (4 or 6) 1, the address 4 or 16, the port 2. The MAC is HMAC-SHA256 of all before it, cut to 16 bytes,
 //! with the key that service and routers share. What is found needs no MAC: an object's name certifies its bytes at any source.
@@ -23,7 +23,7 @@ use crate::name::{NAME_BYTES, Name, NoName};
 
 mod registry;
 
-pub use registry::{Entry, Limits, Registry};
+pub use registry::{Limits, PlacedObject, Registry};
 
 /// Bytes of a question: as long as the longest answer.
 pub const RESOLVE_BYTES: usize = HEAD + 1 + MOST_FOUND * (ADDRESS_BYTES + 4);
@@ -47,7 +47,7 @@ const ADDRESS_BYTES: usize = 19;
 
 /// A message of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum ResolverMessage {
     /// Where is this object?
     Resolve {
         /// Drawn at random, repeated in the answer.
@@ -69,7 +69,7 @@ pub enum Message {
         /// That of the announcement.
         nonce: u64,
         /// Whether it counts.
-        status: Status,
+        status: AnnouncementStatus,
         /// The number that the next announcement has to exceed.
         number: u64,
     },
@@ -101,7 +101,7 @@ pub struct Announce {
 
 /// What became of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum AnnouncementStatus {
     /// It counts.
     Accepted,
     /// Its number is not above the last.
@@ -159,7 +159,7 @@ impl ResolveKey {
     }
 }
 
-impl Message {
+impl ResolverMessage {
     /// Writes the message. Of too many names or places, the first ones are written. An announcement gets its MAC by `key`; without
     /// one it has none, and no service takes it.
     pub fn encode(&self, key: Option<&ResolveKey>, out: &mut Vec<u8>) {
@@ -202,10 +202,10 @@ impl Message {
                 out.push(4);
                 out.extend_from_slice(&nonce.to_be_bytes());
                 out.push(match status {
-                    Status::Accepted => 0,
-                    Status::Stale => 1,
-                    Status::Full => 2,
-                    Status::WrongKey => 3,
+                    AnnouncementStatus::Accepted => 0,
+                    AnnouncementStatus::Stale => 1,
+                    AnnouncementStatus::Full => 2,
+                    AnnouncementStatus::WrongKey => 3,
                 });
                 out.extend_from_slice(&number.to_be_bytes());
             }
@@ -254,10 +254,10 @@ impl Message {
             }
             4 => {
                 let status = match rest.take()? {
-                    [0] => Status::Accepted,
-                    [1] => Status::Stale,
-                    [2] => Status::Full,
-                    [3] => Status::WrongKey,
+                    [0] => AnnouncementStatus::Accepted,
+                    [1] => AnnouncementStatus::Stale,
+                    [2] => AnnouncementStatus::Full,
+                    [3] => AnnouncementStatus::WrongKey,
                     [value] => return Err(BadResolve::Unknown { what: "status", value }),
                 };
                 Self::Announced { nonce, status, number: u64::from_be_bytes(rest.take()?) }

@@ -19,14 +19,14 @@ use std::sync::Arc;
 use paceline_cc::{Nanos, Time};
 
 use crate::hash::derived;
-use crate::limiter::Source;
+use crate::limiter::CountedAddress;
 use crate::name::Name;
 use crate::pace::Limits;
 use crate::ranges::{Ranges, Units};
-use crate::scheduler::{Job, Scheduler, WIRE_UNIT};
-use crate::token::{Proof, Secrets};
+use crate::scheduler::{ReadyRequest, Scheduler, WIRE_UNIT};
+use crate::token::{AddressProof, Secrets};
 use crate::waiting::Waiting;
-use crate::wire::{MAX_HOPS, Reason, Request};
+use crate::wire::{MAX_HOPS, MissingReason, UnitRequest};
 use crate::{UNIT, wire};
 use answer::Answers;
 use parts::{Parts, span, split};
@@ -62,8 +62,8 @@ pub struct Router {
 struct Asked<'a> {
     now: Time,
     from: SocketAddr,
-    source: Source,
-    request: &'a Request,
+    source: CountedAddress,
+    request: &'a UnitRequest,
     /// The address has proved itself.
     proved: bool,
 }
@@ -99,31 +99,31 @@ impl Router {
         shelf: &mut dyn Shelf,
         reply: &mut dyn FnMut(SocketAddr, &[u8]),
     ) {
-        let Ok(request) = Request::decode(bytes) else {
+        let Ok(request) = UnitRequest::decode(bytes) else {
             self.stats.garbage += 1;
             return;
         };
         self.stats.requests += 1;
         let proof = match &request.token {
-            _ if !self.config.require_tokens => Some(Proof::Good { renew: false }),
+            _ if !self.config.require_tokens => Some(AddressProof::Good { renew: false }),
             Some(token) => Some(self.secrets.check(token, from, unix_s)),
             None => None,
         };
-        let token = (proof != Some(Proof::Good { renew: false })).then(|| self.secrets.mint(from, unix_s));
+        let token = (proof != Some(AddressProof::Good { renew: false })).then(|| self.secrets.mint(from, unix_s));
         let mut message = std::mem::take(&mut self.message);
-        let proved = matches!(proof, Some(Proof::Good { .. }));
+        let proved = matches!(proof, Some(AddressProof::Good { .. }));
         let room = if proved { usize::MAX } else { AMPLIFICATION * bytes.len() };
         let mut answers = Answers { to: from, nonce: request.nonce, room, message: &mut message, reply };
         if let Some(token) = token {
             self.stats.granted += u64::from(answers.grant(token));
         }
-        let source = Source::of(from);
+        let source = CountedAddress::of(from);
         let asked = Asked { now, from, source, request: &request, proved };
         match proof {
-            Some(Proof::Good { .. }) => self.take(&asked, request.ranges, shelf, &mut answers),
-            Some(Proof::Bad) => {
+            Some(AddressProof::Good { .. }) => self.take(&asked, request.ranges, shelf, &mut answers),
+            Some(AddressProof::Bad) => {
                 self.stats.bad_tokens += 1;
-                answers.refuse(span(request.ranges.as_slice()), Reason::NoToken, Nanos::from_micros(1));
+                answers.refuse(span(request.ranges.as_slice()), MissingReason::NoToken, Nanos::from_micros(1));
             }
             None => {
                 self.stats.no_token += 1;
@@ -132,7 +132,7 @@ impl Router {
                 if let Some(rest) = rest
                     && bytes.len() >= Answers::TOKEN_AND_REFUSAL
                 {
-                    answers.refuse(rest, Reason::NoToken, Nanos::from_micros(1));
+                    answers.refuse(rest, MissingReason::NoToken, Nanos::from_micros(1));
                 }
                 if let Some(ranges) = ranges {
                     answers.room -= ranges.units() as usize * (wire::DATA_HEAD + UNIT);
@@ -149,24 +149,27 @@ impl Router {
         let all = span(ranges.as_slice());
         if request.hops > MAX_HOPS {
             self.stats.looped += 1;
-            return answers.refuse(all, Reason::Loop, Nanos::ZERO);
+            return answers.refuse(all, MissingReason::Loop, Nanos::ZERO);
         }
         // Requests of addresses that may be false are charged to an account of their own, and share one turn.
-        let (account, turn) =
-            if asked.proved { (asked.source, asked.source) } else { (asked.source.unproved(), Source::UNPROVED) };
+        let (account, turn) = if asked.proved {
+            (asked.source, asked.source)
+        } else {
+            (asked.source.unproved(), CountedAddress::UNPROVED)
+        };
         if let Err(after) = self.limits.take(now, account, u64::from(ranges.units()) * WIRE_UNIT) {
             self.stats.limited += 1;
-            return answers.refuse(all, Reason::Busy, after.max(Nanos::from_micros(1)));
+            return answers.refuse(all, MissingReason::Busy, after.max(Nanos::from_micros(1)));
         }
         if !self.queue.has_room(turn, ranges.units()) {
             self.stats.overflowed += 1;
-            return answers.refuse(all, Reason::Busy, RETRY);
+            return answers.refuse(all, MissingReason::Busy, RETRY);
         }
         let (stored_units, whole) = match shelf.find(&request.name) {
             Found::Here { stored_units, whole } => (stored_units, whole),
             Found::Changed => {
                 self.stats.changed += 1;
-                return answers.refuse(all, Reason::Changed, Nanos::ZERO);
+                return answers.refuse(all, MissingReason::Changed, Nanos::ZERO);
             }
             Found::Elsewhere => return self.miss(asked, account, &ranges, answers),
         };
@@ -174,11 +177,11 @@ impl Router {
             Parts::of(&ranges, stored_units, |units| if whole { units.count } else { shelf.has(&request.name, units) });
         if let Some(past) = parts.past {
             self.stats.past_end += 1;
-            answers.refuse(past, Reason::End, Nanos::ZERO);
+            answers.refuse(past, MissingReason::End, Nanos::ZERO);
         }
         for here in parts.here.iter() {
             self.stats.hits += u64::from(here.units());
-            let job = Job {
+            let job = ReadyRequest {
                 to: asked.from,
                 nonce: request.nonce,
                 name: request.name,
@@ -189,7 +192,7 @@ impl Router {
             };
             if !self.queue.push(turn, &job) {
                 self.stats.overflowed += 1;
-                answers.refuse(span(here.as_slice()), Reason::Busy, RETRY);
+                answers.refuse(span(here.as_slice()), MissingReason::Busy, RETRY);
             }
         }
         for missing in parts.missing.iter() {
@@ -197,28 +200,28 @@ impl Router {
         }
     }
 
-    fn miss(&mut self, asked: &Asked<'_>, account: Source, ranges: &Ranges, answers: &mut Answers<'_>) {
+    fn miss(&mut self, asked: &Asked<'_>, account: CountedAddress, ranges: &Ranges, answers: &mut Answers<'_>) {
         let (now, request, all) = (asked.now, asked.request, span(ranges.as_slice()));
         self.stats.misses += u64::from(ranges.units());
         if !self.config.upstream {
             self.stats.not_found += 1;
-            return answers.refuse(all, Reason::NotFound, Nanos::ZERO);
+            return answers.refuse(all, MissingReason::NotFound, Nanos::ZERO);
         }
         if !asked.proved {
-            return answers.refuse(all, Reason::NoToken, Nanos::from_micros(1));
+            return answers.refuse(all, MissingReason::NoToken, Nanos::from_micros(1));
         }
         if request.hops >= MAX_HOPS {
             self.stats.looped += 1;
-            return answers.refuse(all, Reason::Loop, Nanos::ZERO);
+            return answers.refuse(all, MissingReason::Loop, Nanos::ZERO);
         }
         let cost = u64::from(ranges.units()) * WIRE_UNIT * (MISS_COST - 1);
         if let Err(after) = self.limits.take(now, account, cost) {
             self.stats.limited += 1;
-            return answers.refuse(all, Reason::Busy, after.max(Nanos::from_micros(1)));
+            return answers.refuse(all, MissingReason::Busy, after.max(Nanos::from_micros(1)));
         }
         if self.missing.len() == MOST_MISSING || !self.waiting.has_room(now, asked.source, ranges.units() as usize) {
             self.stats.overflowed += 1;
-            return answers.refuse(all, Reason::Busy, RETRY);
+            return answers.refuse(all, MissingReason::Busy, RETRY);
         }
         for unit in ranges.iter() {
             self.waiting.add(now, request.name, unit, asked.from, request.nonce);
@@ -243,11 +246,11 @@ impl Router {
         for waiter in self.waiting.take(name, units.iter()) {
             let (to, nonce) = (waiter.to, waiter.nonce);
             let (ranges, arrived) = (waiter.ranges, waiter.arrived);
-            let job = Job { to, nonce, name: *name, ranges, stored_units, arrived, app_limited: true };
-            if !self.queue.push(Source::of(to), &job) {
+            let job = ReadyRequest { to, nonce, name: *name, ranges, stored_units, arrived, app_limited: true };
+            if !self.queue.push(CountedAddress::of(to), &job) {
                 self.stats.overflowed += 1;
                 let mut answers = Answers { to, nonce, room: usize::MAX, message: &mut self.message, reply };
-                answers.refuse(span(ranges.as_slice()), Reason::Busy, RETRY);
+                answers.refuse(span(ranges.as_slice()), MissingReason::Busy, RETRY);
             }
         }
     }
@@ -257,10 +260,10 @@ impl Router {
         &mut self,
         name: &Name,
         units: std::ops::Range<u64>,
-        reason: Reason,
+        reason: MissingReason,
         reply: &mut dyn FnMut(SocketAddr, &[u8]),
     ) {
-        let again = if reason == Reason::Busy { RETRY } else { Nanos::ZERO };
+        let again = if reason == MissingReason::Busy { RETRY } else { Nanos::ZERO };
         for waiter in self.waiting.take(name, units) {
             self.stats.not_found += 1;
             let (to, nonce) = (waiter.to, waiter.nonce);

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use paceline_cc::{Nanos, Time};
 
 use crate::UNIT;
-use crate::limiter::Source;
+use crate::limiter::CountedAddress;
 use crate::name::Name;
-use crate::pace::Pace;
+use crate::pace::LinkPace;
 use crate::ranges::{Ranges, Units};
 use crate::wire::DATA_HEAD;
 
@@ -39,7 +39,7 @@ const SLACK: u64 = WIRE_UNIT * (MAX_BURST - QUANTUM) as u64;
 
 /// A request whose units are here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct ReadyRequest {
     /// Who asked.
     pub to: SocketAddr,
     /// The request's.
@@ -60,7 +60,7 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The request.
-    pub job: Job,
+    pub job: ReadyRequest,
     /// Those of its units.
     pub units: Units,
 }
@@ -69,7 +69,7 @@ pub struct Turn {
 const NONE: u32 = u32::MAX;
 
 struct Slot {
-    job: Job,
+    job: ReadyRequest,
     /// Where the service stands: a range, and units of it that have left.
     range: usize,
     done: u32,
@@ -78,7 +78,7 @@ struct Slot {
 
 /// Requests of one source, first come, first served.
 struct Queue {
-    source: Source,
+    source: CountedAddress,
     head: u32,
     tail: u32,
     requests: u32,
@@ -101,13 +101,13 @@ pub struct Scheduler {
     turns: VecDeque<u32>,
     units: u64,
     most_units: u64,
-    pace: Arc<Pace>,
+    pace: Arc<LinkPace>,
 }
 
 impl Scheduler {
     /// Room for `requests` requests. Sources with more than one of them have about `units` units at most. Served at the rate of
     /// `pace`, which other queues may share. `key` is drawn at random.
-    pub fn new(requests: usize, units: u64, pace: Arc<Pace>, key: u64) -> Self {
+    pub fn new(requests: usize, units: u64, pace: Arc<LinkPace>, key: u64) -> Self {
         let requests = requests.clamp(1, NONE as usize / 4);
         Self {
             slots: Vec::with_capacity(requests),
@@ -137,7 +137,7 @@ impl Scheduler {
 
     /// Whether a request for this many units would be taken. The first of a source is, where there is a place; after that a source has no
     /// more places than remain free, and no more units.
-    pub fn has_room(&self, source: Source, units: u32) -> bool {
+    pub fn has_room(&self, source: CountedAddress, units: u32) -> bool {
         let places = self.slots.capacity() - self.slots.len() + self.free_slots.len();
         let Some(queue) = self.find(source) else { return places > 0 };
         let Queue { requests, units: queued, .. } = self.queues[queue as usize];
@@ -145,7 +145,7 @@ impl Scheduler {
     }
 
     /// Takes a request; false if there is no room.
-    pub fn push(&mut self, source: Source, job: &Job) -> bool {
+    pub fn push(&mut self, source: CountedAddress, job: &ReadyRequest) -> bool {
         let units = job.ranges.units();
         if !self.has_room(source, units) {
             return false;
@@ -217,11 +217,11 @@ impl Scheduler {
         turn.clamp(u64::from(LEAST), u64::from(QUANTUM)) as u32
     }
 
-    fn bucket(&self, source: Source) -> usize {
+    fn bucket(&self, source: CountedAddress) -> usize {
         source.hash(self.key) as usize & (self.heads.len() - 1)
     }
 
-    fn find(&self, source: Source) -> Option<u32> {
+    fn find(&self, source: CountedAddress) -> Option<u32> {
         let mut at = self.heads[self.bucket(source)];
         while at != NONE {
             let queue = &self.queues[at as usize];
@@ -233,7 +233,7 @@ impl Scheduler {
         None
     }
 
-    fn open(&mut self, source: Source) -> u32 {
+    fn open(&mut self, source: CountedAddress) -> u32 {
         let bucket = self.bucket(source);
         let deficit = self.quantum();
         let queue = Queue { source, head: NONE, tail: NONE, requests: 0, units: 0, deficit, next: self.heads[bucket] };

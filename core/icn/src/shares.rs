@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_cc::Nanos;
 
-use crate::limiter::Source;
+use crate::limiter::CountedAddress;
 
 /// Places, and who has how many of them.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl<K: Ord> Drop for HeldPlace<K> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Who asked for it, at least one.
-    pub askers: Vec<Source>,
+    pub askers: Vec<CountedAddress>,
     /// Since it was last of use.
     pub idle: Nanos,
 }
@@ -116,12 +116,12 @@ pub struct Standing {
 /// Which one leaves for `newcomer` where there is no place left, if one does: the longest idle one of the source with most, where the newcomer
 /// has two fewer; else, where it has been idle for `settled`, the longest idle one of a source that has no fewer. What several ask for
 /// counts as the one's that has fewest.
-pub fn makes_room(all: &[Standing], newcomer: Source, settled: Nanos) -> Option<usize> {
-    let mut counts: BTreeMap<Source, usize> = BTreeMap::new();
+pub fn makes_room(all: &[Standing], newcomer: CountedAddress, settled: Nanos) -> Option<usize> {
+    let mut counts: BTreeMap<CountedAddress, usize> = BTreeMap::new();
     for source in all.iter().flat_map(|one| &one.askers) {
         *counts.entry(*source).or_insert(0) += 1;
     }
-    let has = |source: &Source| counts.get(source).copied().unwrap_or(0);
+    let has = |source: &CountedAddress| counts.get(source).copied().unwrap_or(0);
     let weight = |one: &Standing| one.askers.iter().map(has).min().unwrap_or(usize::MAX);
     let mine = has(&newcomer);
     let over = all.iter().enumerate().filter(|(_, one)| weight(one) > mine + 1);
@@ -165,8 +165,8 @@ mod tests {
         assert!(places.take(&"a").is_some());
     }
 
-    fn source(host: u8) -> Source {
-        Source::of(SocketAddr::from(([192, 0, 2, host], 1)))
+    fn source(host: u8) -> CountedAddress {
+        CountedAddress::of(SocketAddr::from(([192, 0, 2, host], 1)))
     }
 
     fn standing(askers: &[u8], idle_ms: u64) -> Standing {

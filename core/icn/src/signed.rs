@@ -7,7 +7,7 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use crate::UNIT;
 use crate::hash::{Tag, hash_of_unit};
-use crate::name::{Kind, NAME_BYTES, Name};
+use crate::name::{NAME_BYTES, Name, NameKind};
 
 /// Bytes of a label at most (our choice, as for media types).
 pub const MAX_LABEL: usize = 200;
@@ -25,7 +25,7 @@ const PURPOSE: &[u8] = b"paceline icn record\0";
 
 /// A publisher's word: this label is that object, until then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct SignedRecord {
     /// The publisher's public key.
     pub key: [u8; 32],
     /// Which of the publisher's names this is: printable ASCII, 1 to [`MAX_LABEL`] bytes.
@@ -87,7 +87,7 @@ pub enum BadRecord {
     },
 }
 
-impl Record {
+impl SignedRecord {
     /// Signs one. `expires` is in seconds of Unix time.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Record {
         if !printable || self.label.is_empty() || self.label.len() > MAX_LABEL {
             return Err(BadRecord::Label(self.label.len()));
         }
-        if self.target.kind() == Kind::Object { Ok(()) } else { Err(BadRecord::Target) }
+        if self.target.kind() == NameKind::Object { Ok(()) } else { Err(BadRecord::Target) }
     }
 
     /// The name that it belongs to.
@@ -148,7 +148,7 @@ impl Record {
         bytes
     }
 
-    /// From one unit. The signature is not looked at: see [`Record::verify`].
+    /// From one unit. The signature is not looked at: see [`SignedRecord::verify`].
     ///
     /// # Errors
     /// [`BadRecord`]: there is exactly one encoding of each record, and everything else is refused.
@@ -195,10 +195,10 @@ impl Record {
         Ok(self.target)
     }
 
-    /// [`Record::verify`] for a caller that has seen version `known` before.
+    /// [`SignedRecord::verify`] for a caller that has seen version `known` before.
     ///
     /// # Errors
-    /// Those of [`Record::verify`], and [`BadRecord::Older`].
+    /// Those of [`SignedRecord::verify`], and [`BadRecord::Older`].
     pub fn verify_since(&self, name: &Name, now: u64, known: u64) -> Result<Name, BadRecord> {
         let target = self.verify(name, now)?;
         if self.version < known {
@@ -210,7 +210,7 @@ impl Record {
 
 /// The name of what this publisher calls `label`.
 pub fn signed_name(key: &[u8; 32], label: &str) -> Name {
-    Name::new(Kind::Signed, hash_of_unit(Tag::Record, &[key, label.as_bytes()].concat()))
+    Name::new(NameKind::Signed, hash_of_unit(Tag::Record, &[key, label.as_bytes()].concat()))
 }
 
 /// Bytes from `at` on, which the caller knows to be there.
@@ -229,18 +229,18 @@ mod tests {
     }
 
     fn target() -> Name {
-        Name::new(Kind::Object, [9; 32])
+        Name::new(NameKind::Object, [9; 32])
     }
 
-    fn record(seed: u8) -> Record {
-        Record::sign(&key(seed), "news", 4, 1000, target()).expect("a good label")
+    fn record(seed: u8) -> SignedRecord {
+        SignedRecord::sign(&key(seed), "news", 4, 1000, target()).expect("a good label")
     }
 
     #[test]
     fn a_record_is_believed_until_it_expires() {
-        let record = Record::decode(&record(1).encode()).expect("it was encoded");
+        let record = SignedRecord::decode(&record(1).encode()).expect("it was encoded");
         let name = record.name();
-        assert_eq!(name.kind(), Kind::Signed);
+        assert_eq!(name.kind(), NameKind::Signed);
         assert_eq!(record.verify(&name, 999), Ok(target()));
         assert_eq!(record.verify(&name, 1000), Err(BadRecord::Expired { ago_s: 0 }));
         assert_eq!(record.verify(&name, 1060), Err(BadRecord::Expired { ago_s: 60 }));
@@ -254,19 +254,19 @@ mod tests {
         let wanted = mine.name();
         assert_eq!(other.verify(&wanted, 0), Err(BadRecord::Name { found: other.name(), wanted }));
         // Who claims another's key has no signature by it.
-        let forged = Record { key: mine.key, ..other };
+        let forged = SignedRecord { key: mine.key, ..other };
         assert_eq!(forged.verify(&wanted, 0), Err(BadRecord::Signature));
-        let relabelled = Record::sign(&key(1), "olds", 4, 1000, target()).expect("a good label");
+        let relabelled = SignedRecord::sign(&key(1), "olds", 4, 1000, target()).expect("a good label");
         assert!(matches!(relabelled.verify(&wanted, 0), Err(BadRecord::Name { .. })));
     }
 
     #[test]
     fn what_cannot_be_a_record_is_not_signed() {
-        let sign = |label: &str, target| Record::sign(&key(1), label, 1, 1, target).map(|_| ());
+        let sign = |label: &str, target| SignedRecord::sign(&key(1), label, 1, 1, target).map(|_| ());
         assert_eq!(sign("", target()), Err(BadRecord::Label(0)));
         assert_eq!(sign(&"x".repeat(201), target()), Err(BadRecord::Label(201)));
         assert_eq!(sign("a\nb", target()), Err(BadRecord::Label(3)));
-        assert_eq!(sign("a", Name::new(Kind::Signed, [1; 32])), Err(BadRecord::Target));
+        assert_eq!(sign("a", Name::new(NameKind::Signed, [1; 32])), Err(BadRecord::Target));
         assert_eq!(sign(&"x".repeat(200), target()), Ok(()));
     }
 
@@ -276,7 +276,7 @@ mod tests {
             let good = record(1);
             let mut bytes = good.encode();
             bytes[at] ^= 1_u8 << bit;
-            let read = Record::decode(&bytes).and_then(|record| record.verify(&good.name(), 0));
+            let read = SignedRecord::decode(&bytes).and_then(|record| record.verify(&good.name(), 0));
             prop_assert!(read.is_err());
         }
 
@@ -290,7 +290,7 @@ mod tests {
             bytes[56] = 1;
             bytes[LABEL..LABEL + label.len()].copy_from_slice(label.as_bytes());
             bytes[LABEL + label.len() + SIGNATURE..].fill(0);
-            let record = Record::decode(&bytes);
+            let record = SignedRecord::decode(&bytes);
             prop_assert!(record.is_ok());
             prop_assert_eq!(record.map(|record| record.encode().to_vec()), Ok(bytes));
         }

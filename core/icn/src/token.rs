@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ring::hmac;
 
-use crate::wire::{TOKEN_BYTES, Token};
+use crate::wire::{AddressToken, TOKEN_BYTES};
 
 /// A token is good for this many seconds (RFC 9018 section 4.3).
 pub const OLDEST: u64 = 3600;
@@ -30,7 +30,7 @@ const HEAD: usize = 6;
 
 /// What a token proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum AddressProof {
     /// Its address; in half an hour it has to be renewed, or now.
     Good {
         /// The requester should get a new one.
@@ -58,7 +58,7 @@ impl Secrets {
     }
 
     /// A token for an address, at a time in seconds since 1970.
-    pub fn mint(&mut self, address: SocketAddr, unix_s: u64) -> Token {
+    pub fn mint(&mut self, address: SocketAddr, unix_s: u64) -> AddressToken {
         self.rotate(unix_s);
         let mut token = [0; TOKEN_BYTES];
         token[0] = VERSION;
@@ -66,13 +66,13 @@ impl Secrets {
         token[2..HEAD].copy_from_slice(&(unix_s as u32).to_be_bytes());
         let tag = tag(&self.keys[0], &token, address);
         token[HEAD..].copy_from_slice(&tag.as_ref()[..TOKEN_BYTES - HEAD]);
-        Token(token)
+        AddressToken(token)
     }
 
     /// What a token proves that came from `address`.
-    pub fn check(&mut self, token: &Token, address: SocketAddr, unix_s: u64) -> Proof {
+    pub fn check(&mut self, token: &AddressToken, address: SocketAddr, unix_s: u64) -> AddressProof {
         self.rotate(unix_s);
-        let Token(bytes) = token;
+        let AddressToken(bytes) = token;
         let stamp = u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
         // Within 2^31 seconds of now, on either side.
         let distance = i64::from(stamp.wrapping_sub(unix_s as u32).cast_signed());
@@ -80,7 +80,7 @@ impl Secrets {
         let in_time = distance <= AHEAD as i64 && distance >= -(OLDEST as i64);
         let hour = minted / PERIOD;
         if bytes[0] != VERSION || !in_time || bytes[1] != hour as u8 {
-            return Proof::Bad;
+            return AddressProof::Bad;
         }
         let good = match self.hour.wrapping_sub(hour) {
             0 => is_of(&self.keys[0], bytes, address),
@@ -88,7 +88,7 @@ impl Secrets {
             // From a router whose clock has begun the next hour.
             _ => is_of(&derive(&self.master, hour), bytes, address),
         };
-        if good { Proof::Good { renew: distance < -(RENEW as i64) } } else { Proof::Bad }
+        if good { AddressProof::Good { renew: distance < -(RENEW as i64) } } else { AddressProof::Bad }
     }
 
     fn rotate(&mut self, unix_s: u64) {
@@ -145,13 +145,13 @@ mod tests {
             let mut secrets = Secrets::new(&[1; 32], minted);
             let token = secrets.mint(from, minted);
             let mut at = |then| secrets.check(&token, from, then);
-            assert_eq!(at(minted), Proof::Good { renew: false });
-            assert_eq!(at(minted + 1800), Proof::Good { renew: false });
-            assert_eq!(at(minted + 1801), Proof::Good { renew: true });
-            assert_eq!(at(minted + 3600), Proof::Good { renew: true });
-            assert_eq!(at(minted + 3601), Proof::Bad);
-            assert_eq!(at(minted - 300), Proof::Good { renew: false });
-            assert_eq!(at(minted - 301), Proof::Bad);
+            assert_eq!(at(minted), AddressProof::Good { renew: false });
+            assert_eq!(at(minted + 1800), AddressProof::Good { renew: false });
+            assert_eq!(at(minted + 1801), AddressProof::Good { renew: true });
+            assert_eq!(at(minted + 3600), AddressProof::Good { renew: true });
+            assert_eq!(at(minted + 3601), AddressProof::Bad);
+            assert_eq!(at(minted - 300), AddressProof::Good { renew: false });
+            assert_eq!(at(minted - 301), AddressProof::Bad);
         }
     }
 
@@ -161,12 +161,12 @@ mod tests {
         let mut secrets = Secrets::new(&[1; 32], NOW);
         let token = secrets.mint(from, NOW);
         for other in ["192.0.2.2:700", "192.0.2.1:701", "[2001:db8::1]:700"] {
-            assert_eq!(secrets.check(&token, address(other), NOW), Proof::Bad, "{other}");
+            assert_eq!(secrets.check(&token, address(other), NOW), AddressProof::Bad, "{other}");
         }
         // A socket for both families reports IPv4 in this form.
-        assert_eq!(secrets.check(&token, address("[::ffff:192.0.2.1]:700"), NOW), Proof::Good { renew: false });
-        assert_eq!(Secrets::new(&[2; 32], NOW).check(&token, from, NOW), Proof::Bad);
-        assert_eq!(Secrets::new(&[1; 32], NOW).check(&token, from, NOW), Proof::Good { renew: false });
+        assert_eq!(secrets.check(&token, address("[::ffff:192.0.2.1]:700"), NOW), AddressProof::Good { renew: false });
+        assert_eq!(Secrets::new(&[2; 32], NOW).check(&token, from, NOW), AddressProof::Bad);
+        assert_eq!(Secrets::new(&[1; 32], NOW).check(&token, from, NOW), AddressProof::Good { renew: false });
     }
 
     proptest! {
@@ -176,8 +176,8 @@ mod tests {
             let mut secrets = Secrets::new(&[3; 32], now);
             let mut token = secrets.mint(from, now);
             token.0[at] ^= flip;
-            prop_assert_eq!(secrets.check(&token, from, now), Proof::Bad);
-            prop_assert_eq!(secrets.check(&token, from, then), Proof::Bad);
+            prop_assert_eq!(secrets.check(&token, from, now), AddressProof::Bad);
+            prop_assert_eq!(secrets.check(&token, from, then), AddressProof::Bad);
         }
     }
 }

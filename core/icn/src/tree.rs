@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::UNIT;
 use crate::hash::{Tag, hash_of_unit};
-use crate::layout::{HASH_BYTES, Layout, Place};
+use crate::layout::{HASH_BYTES, Layout, UnitPlace};
 use crate::manifest::{Manifest, name_of};
-use crate::name::{Kind, Name};
+use crate::name::{Name, NameKind};
 
 /// Bytes of an index unit's head.
 pub(crate) const HEAD: usize = 8;
@@ -27,7 +27,7 @@ pub(crate) const fn head(level: u32, first: u64) -> [u8; HEAD] {
 
 /// What a verifier says of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum UnitVerdict {
     /// It belongs to the object, and came for the first time.
     Genuine,
     /// A unit of this number was found genuine before; these bytes were not looked at. Drop them.
@@ -78,15 +78,15 @@ enum Standing {
 }
 
 impl Verifier {
-    /// For the object of this name. A signed name names no object, and everything is [`Verdict::Corrupt`] for it: ask the
-    /// [`crate::Record`] for its target.
+    /// For the object of this name. A signed name names no object, and everything is [`UnitVerdict::Corrupt`] for it: ask the
+    /// [`crate::SignedRecord`] for its target.
     pub fn new(name: &Name) -> Self {
         Self::with_limit(name, HELD)
     }
 
     /// With at most `limit` index units of 1.4 kB held, at least 11. Where more are needed, the index unit furthest behind in the
     /// object is forgotten: it has to come again before more units below it can be checked, and those that were checked are
-    /// [`Verdict::Genuine`] again when they come again.
+    /// [`UnitVerdict::Genuine`] again when they come again.
     pub fn with_limit(name: &Name, limit: usize) -> Self {
         Self { name: *name, object: None, held: BTreeMap::new(), limit: limit.max(LEAST), done: false }
     }
@@ -111,7 +111,7 @@ impl Verifier {
         self.done
     }
 
-    /// Whether [`Verifier::check`] can say more of `unit` than [`Verdict::Early`].
+    /// Whether [`Verifier::check`] can say more of `unit` than [`UnitVerdict::Early`].
     pub fn knows_parent_of(&self, unit: u64) -> bool {
         unit == 0 || self.object.is_some() && self.missing_for(unit).is_none()
     }
@@ -133,30 +133,30 @@ impl Verifier {
     }
 
     /// Checks a unit.
-    pub fn check(&mut self, unit: u64, bytes: &[u8]) -> Verdict {
+    pub fn check(&mut self, unit: u64, bytes: &[u8]) -> UnitVerdict {
         let Some((manifest, layout)) = &self.object else {
-            return if unit > 0 { Verdict::Early } else { self.begin(bytes) };
+            return if unit > 0 { UnitVerdict::Early } else { self.begin(bytes) };
         };
         let layout = *layout;
         let tag = match layout.place(unit) {
-            None => return Verdict::Foreign,
-            Some(Place::Manifest) => return Verdict::Known,
-            Some(Place::Index { .. }) => Tag::Index,
-            Some(Place::Data { .. }) => Tag::Data,
+            None => return UnitVerdict::Foreign,
+            Some(UnitPlace::Manifest) => return UnitVerdict::Known,
+            Some(UnitPlace::Index { .. }) => Tag::Index,
+            Some(UnitPlace::Data { .. }) => Tag::Data,
         };
         let (hash, compared) = match self.standing(manifest, &layout, unit) {
-            Standing::Known => return Verdict::Known,
-            Standing::Behind(_) => return Verdict::Early,
+            Standing::Known => return UnitVerdict::Known,
+            Standing::Behind(_) => return UnitVerdict::Early,
             Standing::Expected(hash, compared) => (hash, compared),
         };
         if bytes.len() != layout.bytes_of(unit) || hash_of_unit(tag, bytes)[..compared] != hash[..compared] {
-            return Verdict::Corrupt;
+            return UnitVerdict::Corrupt;
         }
         match layout.place(unit) {
-            Some(Place::Index { level, first }) => self.hold(&layout, unit, level, first, bytes),
+            Some(UnitPlace::Index { level, first }) => self.hold(&layout, unit, level, first, bytes),
             _ => {
                 self.complete(&layout, unit);
-                Verdict::Genuine
+                UnitVerdict::Genuine
             }
         }
     }
@@ -166,7 +166,7 @@ impl Verifier {
     pub fn have(&mut self, unit: u64) -> bool {
         let Some((manifest, layout)) = &self.object else { return false };
         let layout = *layout;
-        if !matches!(layout.place(unit), Some(Place::Data { .. })) {
+        if !matches!(layout.place(unit), Some(UnitPlace::Data { .. })) {
             return false;
         }
         match self.standing(manifest, &layout, unit) {
@@ -179,15 +179,15 @@ impl Verifier {
         }
     }
 
-    fn begin(&mut self, bytes: &[u8]) -> Verdict {
-        if self.name.kind() != Kind::Object || bytes.len() != UNIT || name_of(bytes) != self.name {
-            return Verdict::Corrupt;
+    fn begin(&mut self, bytes: &[u8]) -> UnitVerdict {
+        if self.name.kind() != NameKind::Object || bytes.len() != UNIT || name_of(bytes) != self.name {
+            return UnitVerdict::Corrupt;
         }
-        let Ok(manifest) = Manifest::decode(bytes) else { return Verdict::Corrupt };
+        let Ok(manifest) = Manifest::decode(bytes) else { return UnitVerdict::Corrupt };
         let layout = manifest.layout();
         self.done = layout.stored_units() == 1;
         self.object = Some((manifest, layout));
-        Verdict::Genuine
+        UnitVerdict::Genuine
     }
 
     /// Where `unit`, which is not the manifest, stands.
@@ -213,23 +213,23 @@ impl Verifier {
         }
     }
 
-    fn hold(&mut self, layout: &Layout, unit: u64, level: u32, first: u64, bytes: &[u8]) -> Verdict {
+    fn hold(&mut self, layout: &Layout, unit: u64, level: u32, first: u64, bytes: &[u8]) -> UnitVerdict {
         let children = layout.children(level, first);
-        let Ok(hashes) = <Box<[u8; UNIT]>>::try_from(Box::<[u8]>::from(bytes)) else { return Verdict::Corrupt };
+        let Ok(hashes) = <Box<[u8; UNIT]>>::try_from(Box::<[u8]>::from(bytes)) else { return UnitVerdict::Corrupt };
         let rest = &hashes[HEAD + children * HASH_BYTES..];
         // Its hash is right, so it is its publisher who made it wrong.
         if hashes[..HEAD] != head(level, first) || rest.iter().any(|byte| *byte != 0) {
-            return Verdict::Corrupt;
+            return UnitVerdict::Corrupt;
         }
         if self.held.len() >= self.limit {
             match self.held.last_key_value() {
                 // What is above a unit stands before it, so that nothing that is needed for a unit goes for its sake.
                 Some((last, _)) if *last > unit => self.held.pop_last(),
-                _ => return Verdict::Early,
+                _ => return UnitVerdict::Early,
             };
         }
         self.held.insert(unit, Held { hashes, children: children as u32, done: 0 });
-        Verdict::Genuine
+        UnitVerdict::Genuine
     }
 
     /// `unit` and everything below it was checked.

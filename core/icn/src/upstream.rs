@@ -16,15 +16,15 @@ use paceline_cc::{Nanos, Time};
 
 use crate::UNIT;
 use crate::cache::Admission;
-use crate::fetch::{Failed, Fetch, FetchConfig, SourceId};
-use crate::layout::{Layout, Place};
-use crate::limiter::Source;
+use crate::fetch::{Fetch, FetchConfig, FetchFailed, SourceId};
+use crate::layout::{Layout, UnitPlace};
+use crate::limiter::CountedAddress;
 use crate::name::Name;
 use crate::ranges::Units;
 use crate::router::{Found, Missing, Router};
 use crate::shares::makes_room;
-use crate::wire::Reason;
-use job::{FIRST_AHEAD, Job};
+use crate::wire::MissingReason;
+use job::{FIRST_AHEAD, ReadyRequest};
 
 /// Fetches at once (our choice: each has up to 7 MB).
 const JOBS: usize = 16;
@@ -87,13 +87,13 @@ pub trait Uplink {
     /// The record of a signed name has this version.
     fn version(&mut self, name: &Name, version: u64);
     /// A signed name's record was refused.
-    fn refused(&mut self, name: &Name, failed: &Failed);
+    fn refused(&mut self, name: &Name, failed: &FetchFailed);
 }
 
 /// The fetches from other routers, and what came from them a moment ago.
 pub struct Upstream {
     admission: Admission,
-    jobs: Vec<Job>,
+    jobs: Vec<ReadyRequest>,
     begun: u64,
     message: Vec<u8>,
 }
@@ -115,7 +115,7 @@ impl Upstream {
         if let Some((layout, whole)) = uplink.cached(name) {
             return Found::Here { stored_units: Some(layout.stored_units()), whole };
         }
-        let stored = self.jobs.iter().filter(|job| job.name == *name).find_map(Job::stored_units);
+        let stored = self.jobs.iter().filter(|job| job.name == *name).find_map(ReadyRequest::stored_units);
         stored.map_or(Found::Elsewhere, |stored| Found::Here { stored_units: Some(stored), whole: false })
     }
 
@@ -142,18 +142,18 @@ impl Upstream {
         uplink: &mut impl Uplink,
         router: &mut Router,
         reply: Reply<'_>,
-    ) -> Result<(), Reason> {
-        let source = Source::of(missing.from);
+    ) -> Result<(), MissingReason> {
+        let source = CountedAddress::of(missing.from);
         let name = missing.name;
         let again = self.admission.missed(&name, missing.nonce);
         let (Some(first), Some(last)) = (missing.ranges.as_slice().first(), missing.ranges.as_slice().last()) else {
             return Ok(());
         };
-        let near = |job: &&mut Job| job.name == name && job.is_near(first.first);
+        let near = |job: &&mut ReadyRequest| job.name == name && job.is_near(first.first);
         if let Some(job) = self.jobs.iter_mut().find(near) {
             if missing.hops >= job.hops {
                 if job.manifest.is_none() {
-                    return Err(if now.since(job.began) > LOOP { Reason::Loop } else { Reason::Busy });
+                    return Err(if now.since(job.began) > LOOP { MissingReason::Loop } else { MissingReason::Busy });
                 }
                 job.hops = missing.hops + 1;
                 job.fetch.set_hops(job.hops);
@@ -166,11 +166,11 @@ impl Upstream {
         self.end_idle(now, uplink);
         if self.jobs.len() == JOBS {
             let all: Vec<_> = self.jobs.iter().map(|job| job.standing(now)).collect();
-            let gone = self.jobs.swap_remove(makes_room(&all, source, SETTLED).ok_or(Reason::Busy)?);
+            let gone = self.jobs.swap_remove(makes_room(&all, source, SETTLED).ok_or(MissingReason::Busy)?);
             uplink.close(gone.id);
-            router.failed(&gone.name, 0..u64::MAX, Reason::Busy, reply);
+            router.failed(&gone.name, 0..u64::MAX, MissingReason::Busy, reply);
         }
-        let mut job = self.begin(now, missing, first.first, again, uplink).ok_or(Reason::Busy)?;
+        let mut job = self.begin(now, missing, first.first, again, uplink).ok_or(MissingReason::Busy)?;
         job.begin(last.end());
         self.jobs.push(job);
         Ok(())
@@ -183,14 +183,14 @@ impl Upstream {
         first: u64,
         again: bool,
         uplink: &mut impl Uplink,
-    ) -> Option<Job> {
+    ) -> Option<ReadyRequest> {
         let name = missing.name;
         let cached = uplink.cached(&name);
         // Without a manifest: the last data unit that cannot be behind it, as one unit of 59 is an index unit.
         let guess = first.saturating_sub(first / 50 + 12);
         let data = cached.and_then(|(layout, _)| layout.place(first)).map_or(guess, |place| match place {
-            Place::Manifest => 0,
-            Place::Index { first, .. } | Place::Data { index: first } => first,
+            UnitPlace::Manifest => 0,
+            UnitPlace::Index { first, .. } | UnitPlace::Data { index: first } => first,
         });
         let hops = missing.hops + 1;
         let id = JobId(self.begun);
@@ -208,14 +208,14 @@ impl Upstream {
             return None;
         }
         let from = if data == 0 { 0 } else { first };
-        Some(Job {
+        Some(ReadyRequest {
             id,
             name,
             fetch,
             hops,
             began: now,
             wanted_at: now,
-            askers: vec![(Source::of(missing.from), now)],
+            askers: vec![(CountedAddress::of(missing.from), now)],
             used: false,
             from,
             wanted: first,
@@ -260,13 +260,13 @@ impl Upstream {
             }
             if let Some(failed) = job.fetch.failure() {
                 let reason = match failed {
-                    Failed::Loop => Reason::Loop,
-                    Failed::Changed => Reason::Changed,
-                    Failed::Range { .. } => Reason::End,
-                    Failed::Silent => Reason::Busy,
-                    Failed::NotFound | Failed::Corrupt(_) | Failed::Record(_) => Reason::NotFound,
+                    FetchFailed::Loop => MissingReason::Loop,
+                    FetchFailed::Changed => MissingReason::Changed,
+                    FetchFailed::Range { .. } => MissingReason::End,
+                    FetchFailed::Silent => MissingReason::Busy,
+                    FetchFailed::NotFound | FetchFailed::Corrupt(_) | FetchFailed::Record(_) => MissingReason::NotFound,
                 };
-                if let Failed::Record(_) = failed {
+                if let FetchFailed::Record(_) = failed {
                     uplink.refused(&job.name, failed);
                 }
                 router.failed(&job.name, 0..u64::MAX, reason, reply);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use paceline_cc::{Nanos, Time};
 
-use crate::limiter::Source;
+use crate::limiter::CountedAddress;
 use crate::name::Name;
 use crate::ranges::{Ranges, Units};
 use crate::shares::Shares;
@@ -28,7 +28,7 @@ pub(crate) struct Waiting {
     /// In the order in which they came. Those that are not among `units` with this time are gone.
     order: VecDeque<(Time, Key)>,
     /// Places of `order`, by who waits.
-    shares: Shares<Source>,
+    shares: Shares<CountedAddress>,
     patience: Nanos,
 }
 
@@ -48,7 +48,7 @@ impl Waiting {
     }
 
     /// Whether this many units more of `who` may wait.
-    pub(crate) fn has_room(&mut self, now: Time, who: Source, units: usize) -> bool {
+    pub(crate) fn has_room(&mut self, now: Time, who: CountedAddress, units: usize) -> bool {
         while let Some((arrived, key)) = self.order.front() {
             if self.units.get(key) == Some(arrived) {
                 if now.since(*arrived) < self.patience {
@@ -56,7 +56,7 @@ impl Waiting {
                 }
                 self.units.remove(key);
             }
-            self.shares.give_back(&Source::of(key.2), 1);
+            self.shares.give_back(&CountedAddress::of(key.2), 1);
             self.order.pop_front();
         }
         self.shares.has_room(&who, units)
@@ -65,7 +65,7 @@ impl Waiting {
     /// A unit that is asked for again by the same request waits since the first time.
     pub(crate) fn add(&mut self, now: Time, name: Name, unit: u64, to: SocketAddr, nonce: u64) {
         let key = (name, unit, to, nonce);
-        if !self.units.contains_key(&key) && self.shares.take(Source::of(to), 1) {
+        if !self.units.contains_key(&key) && self.shares.take(CountedAddress::of(to), 1) {
             self.units.insert(key, now);
             self.order.push_back((now, key));
         }
@@ -100,10 +100,10 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Kind;
+    use crate::name::NameKind;
 
     fn name(byte: u8) -> Name {
-        Name::new(Kind::Object, [byte; 32])
+        Name::new(NameKind::Object, [byte; 32])
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
     fn there_is_an_end_to_waiting_and_to_how_many_wait() {
         let mut waiting = Waiting::new(10, Nanos::from_secs(1));
         let a = SocketAddr::from(([192, 0, 2, 1], 1));
-        let (who, other) = (Source::of(a), Source::of(SocketAddr::from(([192, 0, 2, 2], 1))));
+        let (who, other) = (CountedAddress::of(a), CountedAddress::of(SocketAddr::from(([192, 0, 2, 2], 1))));
         for unit in 0..20 {
             waiting.add(Time::ZERO, name(1), unit, a, 1);
         }

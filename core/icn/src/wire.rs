@@ -17,14 +17,14 @@ const VERSION: u8 = 1;
 
 /// What a message is: the lower half of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum NameKind {
     Request = 1,
     Data = 2,
     Nack = 3,
     Grant = 4,
 }
 
-impl Kind {
+impl NameKind {
     /// The first byte of such a message.
     const fn byte(self) -> u8 {
         VERSION << 4 | self as u8
@@ -70,14 +70,14 @@ pub const PADDED: usize = 1200;
 
 /// A token that proves an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token(pub [u8; TOKEN_BYTES]);
+pub struct AddressToken(pub [u8; TOKEN_BYTES]);
 
 /// Bytes of a token.
 pub const TOKEN_BYTES: usize = 24;
 
 /// A request: from requester to router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct UnitRequest {
     /// Drawn at random for each fetch and source, and repeated in every answer.
     pub nonce: u64,
     /// The object.
@@ -85,7 +85,7 @@ pub struct Request {
     /// The units wanted.
     pub ranges: Ranges,
     /// The last one that the router granted.
-    pub token: Option<Token>,
+    pub token: Option<AddressToken>,
     /// Routers that it went through: each raises it, and none forwards more than [`MAX_HOPS`].
     pub hops: u8,
     /// Pad the message to this many bytes, at most [`MAX_MESSAGE`]. Zero: no padding. Where less than a padding's own head is
@@ -98,7 +98,7 @@ pub const MAX_HOPS: u8 = 8;
 
 /// Head of an answer that carries a unit; its bytes stand behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Data {
+pub struct UnitHead {
     /// That of the request.
     pub nonce: u64,
     /// The unit's number.
@@ -119,14 +119,14 @@ pub struct Nack {
     /// What will not come.
     pub units: Units,
     /// Why.
-    pub reason: Reason,
+    pub reason: MissingReason,
     /// Ask again after this long; zero: do not.
     pub retry_after: Nanos,
 }
 
 /// Why a unit does not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum MissingReason {
     /// The router does not have the object and knows no other router to ask.
     NotFound,
     /// Past the end of the object.
@@ -147,14 +147,14 @@ pub struct Grant {
     /// That of the request.
     pub nonce: u64,
     /// The token.
-    pub token: Token,
+    pub token: AddressToken,
 }
 
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer<'a> {
+pub enum UnitAnswer<'a> {
     /// A unit.
-    Data(Data, &'a [u8]),
+    Data(UnitHead, &'a [u8]),
     /// No unit.
     Nack(Nack),
     /// A token.

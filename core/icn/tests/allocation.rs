@@ -5,8 +5,8 @@ use std::alloc::System;
 use std::collections::VecDeque;
 
 use paceline_cc::{Controller, Env, Nanos, Spec, Time};
-use paceline_icn::wire::{DATA_HEAD, Data};
-use paceline_icn::{Builder, Fetch, FetchConfig, Flow, FlowConfig, Layout, Output, Ranges, Supply, UNIT, Units};
+use paceline_icn::wire::{DATA_HEAD, UnitHead};
+use paceline_icn::{Builder, Fetch, FetchConfig, FlowConfig, Layout, Output, Ranges, RequestFlow, Supply, UNIT, Units};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -41,7 +41,7 @@ fn allocations(mut run: impl FnMut()) -> usize {
 
 /// Every millisecond up to ten of the units come that were asked for 20 ms ago or earlier, but for one in a hundred, which is lost.
 struct Rounds {
-    flow: Flow,
+    flow: RequestFlow,
     supply: Endless,
     now: Time,
     asked: VecDeque<(Time, u64)>,
@@ -70,7 +70,7 @@ impl Rounds {
 
 fn a_flow_allocates_nothing() {
     for spec in ["cubic", "copa", "bbr", "fixed:window=100"] {
-        let flow = Flow::new(&FlowConfig::default(), controller(spec));
+        let flow = RequestFlow::new(&FlowConfig::default(), controller(spec));
         let asked = VecDeque::with_capacity(100_000);
         let mut rounds = Rounds { flow, supply: Endless(0), now: Time::ZERO, asked, count: 0 };
         (0..60_000).for_each(|_| rounds.round());
@@ -100,13 +100,13 @@ fn a_fetch_allocates_the_bytes_of_each_unit() {
     let mut round = |fetch: &mut Fetch| -> u64 {
         while let Some(asked) = fetch.poll_transmit(now, &mut message) {
             assert_eq!(asked, source);
-            let request = paceline_icn::wire::Request::decode(&message).expect("a request");
+            let request = paceline_icn::wire::UnitRequest::decode(&message).expect("a request");
             wire.extend(request.ranges.iter().map(|unit| (request.nonce, unit)));
         }
         now += Nanos::from_millis(10);
         let mut units = 0;
         for (nonce, unit) in wire.drain(..) {
-            let head = Data { nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
+            let head = UnitHead { nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
             packet[..DATA_HEAD].copy_from_slice(&head.encode_head());
             packet[DATA_HEAD..].copy_from_slice(&stored[unit as usize * UNIT..][..UNIT]);
             fetch.on_datagram(now, source, &packet, false).expect("what was asked for");

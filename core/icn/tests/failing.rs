@@ -1,7 +1,7 @@
 //! An object from two sources or more, of which one is honest and the others fail in all ways: it comes whole, and soon.
 
 use paceline_cc::{Nanos, Time};
-use paceline_icn::wire::{Reason, Token};
+use paceline_icn::wire::{AddressToken, MissingReason};
 use proptest::prelude::*;
 
 use crate::common::controller;
@@ -25,7 +25,7 @@ enum Failing {
     /// Units are exchanged for their neighbours.
     Exchanged,
     /// Every unit is refused for this reason.
-    Refuses(Reason),
+    Refuses(MissingReason),
     /// It is busy, for as long as can be said.
     BusyForLong,
     /// Nothing comes any more.
@@ -42,12 +42,12 @@ const ALL: [Failing; 14] = [
     Failing::Short,
     Failing::Empty,
     Failing::Exchanged,
-    Failing::Refuses(Reason::NotFound),
-    Failing::Refuses(Reason::End),
-    Failing::Refuses(Reason::Busy),
-    Failing::Refuses(Reason::NoToken),
-    Failing::Refuses(Reason::Changed),
-    Failing::Refuses(Reason::Loop),
+    Failing::Refuses(MissingReason::NotFound),
+    Failing::Refuses(MissingReason::End),
+    Failing::Refuses(MissingReason::Busy),
+    Failing::Refuses(MissingReason::NoToken),
+    Failing::Refuses(MissingReason::Changed),
+    Failing::Refuses(MissingReason::Loop),
     Failing::BusyForLong,
     Failing::Silent,
     Failing::Reset,
@@ -80,13 +80,13 @@ fn begin(network: &mut Network, index: usize, object: &Object, failing: Failing,
     match failing {
         Failing::Refuses(reason) => route.origin.refuses = Some((from, reason)),
         Failing::BusyForLong => {
-            route.origin.refuses = Some((from, Reason::Busy));
+            route.origin.refuses = Some((from, MissingReason::Busy));
             route.origin.busy_for = Nanos::from_secs(4000);
         }
         Failing::Silent => route.fate = Box::new(|_, _| None),
-        Failing::Reset => route.origin.token = Token([from as u8; 24]),
+        Failing::Reset => route.origin.token = AddressToken([from as u8; 24]),
         Failing::Moved => {
-            route.origin.token = Token([from as u8; 24]);
+            route.origin.token = AddressToken([from as u8; 24]);
             network.fetch.moved(now, source, controller("bbr"));
         }
         Failing::Not | Failing::Byte | Failing::Short | Failing::Empty | Failing::Exchanged => {}

@@ -1,8 +1,8 @@
 //! An object from one source and from several: what comes out, and what never does.
 
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_icn::wire::Reason;
-use paceline_icn::{Dropped, Failed, Fetch, FetchConfig, Output, UNIT};
+use paceline_icn::wire::MissingReason;
+use paceline_icn::{Dropped, Fetch, FetchConfig, FetchFailed, Output, UNIT};
 use proptest::prelude::*;
 
 use crate::common::origin::{Network, Object, Route, object};
@@ -71,7 +71,7 @@ fn a_range_past_the_end_is_an_error_with_the_length() {
     let fetch = Fetch::new(FetchConfig::default(), object.name, 1000..2000, 7);
     let mut network = Network::new(fetch, vec![Route::new(&object)]);
     network.run(secs(60));
-    assert_eq!(network.fetch.failure(), Some(&Failed::Range { start: 1000, length: 1000 }));
+    assert_eq!(network.fetch.failure(), Some(&FetchFailed::Range { start: 1000, length: 1000 }));
     assert_eq!(network.fetch.next_timeout(), Time::NEVER);
 }
 
@@ -157,8 +157,11 @@ fn an_application_that_reads_slowly_slows_the_requests_down() {
 #[test]
 fn refusals_end_a_fetch_with_their_reason() {
     let object = object(10_000);
-    let reasons =
-        [(Reason::NotFound, Failed::NotFound), (Reason::Changed, Failed::Changed), (Reason::Loop, Failed::Loop)];
+    let reasons = [
+        (MissingReason::NotFound, FetchFailed::NotFound),
+        (MissingReason::Changed, FetchFailed::Changed),
+        (MissingReason::Loop, FetchFailed::Loop),
+    ];
     for (reason, failed) in reasons {
         let mut route = Route::new(&object);
         route.origin.refuses = Some((0, reason));
@@ -177,7 +180,7 @@ fn refusals_end_a_fetch_with_their_reason() {
     route.fate = Box::new(|_, _| None);
     let mut network = Network::new(fetch(&object), vec![route]);
     network.run(secs(60));
-    assert_eq!(network.fetch.failure(), Some(&Failed::Silent));
+    assert_eq!(network.fetch.failure(), Some(&FetchFailed::Silent));
     assert!(network.now() <= secs(30));
 }
 
@@ -188,7 +191,7 @@ fn an_object_that_shrank_at_its_source_is_not_waited_for() {
     route.origin.stored.truncate(500_000);
     let mut network = Network::new(fetch(&object), vec![route]);
     network.run(secs(60));
-    assert!(matches!(network.fetch.failure(), Some(Failed::Changed | Failed::Corrupt(_))));
+    assert!(matches!(network.fetch.failure(), Some(FetchFailed::Changed | FetchFailed::Corrupt(_))));
     assert!(network.now() < secs(5));
 }
 
@@ -196,7 +199,7 @@ fn an_object_that_shrank_at_its_source_is_not_waited_for() {
 fn a_busy_router_is_asked_later() {
     let object = object(200_000);
     let mut network = Network::new(fetch(&object), vec![Route::new(&object)]);
-    network.routes[0].origin.refuses = Some((0, Reason::Busy));
+    network.routes[0].origin.refuses = Some((0, MissingReason::Busy));
     network.run(Time::from_millis(100));
     network.routes[0].origin.refuses = None;
     network.run(secs(60));

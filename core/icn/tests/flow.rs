@@ -1,8 +1,8 @@
 //! One source: the properties of the requester's rules.
 
 use paceline_cc::{Nanos, Time};
-use paceline_icn::wire::Reason;
-use paceline_icn::{Aggregation, Flow, FlowConfig, Supply, UNIT, Units};
+use paceline_icn::wire::MissingReason;
+use paceline_icn::{Aggregation, FlowConfig, RequestFlow, Supply, UNIT, Units};
 
 use crate::common::{Row, World, controller};
 
@@ -35,8 +35,8 @@ fn without_loss_each_unit_is_asked_for_once_and_requests_are_full() {
 }
 
 /// A flow that asked for `units` units in one request at 0, and how they arrive.
-fn asked(config: &FlowConfig, units: u64) -> (Flow, Row) {
-    let mut flow = Flow::new(config, controller("fixed:window=1000"));
+fn asked(config: &FlowConfig, units: u64) -> (RequestFlow, Row) {
+    let mut flow = RequestFlow::new(config, controller("fixed:window=1000"));
     let mut row = Row { next: 0, end: units };
     let mut wanted = 0;
     while let Some(ranges) = flow.poll_request(Time::ZERO, &mut row) {
@@ -166,7 +166,7 @@ fn a_probe_that_was_early_changes_nothing() {
 #[test]
 fn a_probe_that_repaired_a_loss_asks_for_one_reduction() {
     for twice in [false, true] {
-        let mut flow = Flow::new(&FlowConfig::default(), controller("reno"));
+        let mut flow = RequestFlow::new(&FlowConfig::default(), controller("reno"));
         let mut row = Row { next: 0, end: 10 };
         while flow.poll_request(Time::ZERO, &mut row).is_some() {}
         for unit in 0..9 {
@@ -235,7 +235,7 @@ fn requests_keep_the_rate() {
 
 #[test]
 fn a_timer_that_fires_late_costs_no_rate_but_the_burst_is_bounded() {
-    let mut flow = Flow::new(&config(), controller("fixed:window=1000000,rate=112"));
+    let mut flow = RequestFlow::new(&config(), controller("fixed:window=1000000,rate=112"));
     let mut row = Row { next: 0, end: u64::MAX / 2 };
     // 10 units a millisecond; the flow is asked every 0.7 ms.
     let mut units = 0;
@@ -283,16 +283,16 @@ fn duplicates_and_strangers_are_nothing() {
     assert!(flow.on_unit(ms(20), 3, UNIT as u32, false, false).is_none());
     assert!(flow.on_unit(ms(20), 10, UNIT as u32, false, false).is_none());
     assert!(flow.on_unit(ms(20), u64::MAX, 0, true, true).is_none());
-    assert_eq!(flow.on_nack(ms(20), &Units { first: 500, count: u32::MAX }, Reason::Busy, Nanos::MAX), 0);
+    assert_eq!(flow.on_nack(ms(20), &Units { first: 500, count: u32::MAX }, MissingReason::Busy, Nanos::MAX), 0);
     assert_eq!(flow.stats().bytes_delivered, UNIT as u64);
 }
 
 #[test]
 fn the_receive_buffer_bounds_what_is_asked_for() {
     let config = FlowConfig { receive_buffer: 20 * UNIT as u64, ..config() };
-    let mut flow = Flow::new(&config, controller("fixed:window=1000"));
+    let mut flow = RequestFlow::new(&config, controller("fixed:window=1000"));
     let mut row = Row { next: 0, end: 1000 };
-    let mut ask = |flow: &mut Flow, now| {
+    let mut ask = |flow: &mut RequestFlow, now| {
         let mut units = 0;
         while let Some(ranges) = flow.poll_request(now, &mut row) {
             units += ranges.units();
@@ -312,7 +312,7 @@ fn the_receive_buffer_bounds_what_is_asked_for() {
 fn a_busy_source_is_left_alone_and_the_units_count_as_lost() {
     let (mut flow, mut row) = asked(&config(), 10);
     let wait = Nanos::from_millis(7);
-    assert_eq!(flow.on_nack(ms(20), &Units { first: 4, count: 64 }, Reason::Busy, wait), 6);
+    assert_eq!(flow.on_nack(ms(20), &Units { first: 4, count: 64 }, MissingReason::Busy, wait), 6);
     assert_eq!(flow.stats().packets_lost, 6);
     assert_eq!(flow.in_flight(), 4 * UNIT as u64);
     assert_eq!(flow.poll_request(ms(26), &mut row), None);
@@ -323,7 +323,7 @@ fn a_busy_source_is_left_alone_and_the_units_count_as_lost() {
 #[test]
 fn what_does_not_exist_is_waited_for_no_longer() {
     let (mut flow, mut row) = asked(&config(), 10);
-    assert_eq!(flow.on_nack(ms(20), &Units { first: 6, count: 4 }, Reason::End, Nanos::ZERO), 4);
+    assert_eq!(flow.on_nack(ms(20), &Units { first: 6, count: 4 }, MissingReason::End, Nanos::ZERO), 4);
     assert_eq!(flow.stats().packets_lost, 0);
     for unit in 0..6 {
         flow.on_unit(ms(20), unit, UNIT as u32, false, false).expect("asked for");
@@ -335,7 +335,7 @@ fn what_does_not_exist_is_waited_for_no_longer() {
 #[test]
 fn a_token_that_is_wanted_says_nothing_of_congestion() {
     let (mut flow, mut row) = asked(&config(), 10);
-    assert_eq!(flow.on_nack(ms(20), &Units { first: 2, count: 8 }, Reason::NoToken, Nanos::ZERO), 8);
+    assert_eq!(flow.on_nack(ms(20), &Units { first: 2, count: 8 }, MissingReason::NoToken, Nanos::ZERO), 8);
     assert_eq!((flow.stats().packets_lost, flow.stats().recoveries), (0, 0));
     flow.set_largest_request(2);
     assert_eq!(flow.poll_request(ms(20), &mut row).map(|ranges| ranges.units()), Some(2));
@@ -385,7 +385,7 @@ fn supply_without_units_is_an_application_that_does_not_read() {
             None
         }
     }
-    let mut flow = Flow::new(&config(), controller("bbr"));
+    let mut flow = RequestFlow::new(&config(), controller("bbr"));
     assert_eq!(flow.poll_request(ms(1), &mut Dry), None);
     assert_eq!(flow.next_timeout(), Time::NEVER);
 }

@@ -1,6 +1,6 @@
 //! Objects and what may become of their units on the way.
 
-use paceline_icn::{BadSource, Builder, Layout, Manifest, Name, Place, UNIT, Verdict, Verifier};
+use paceline_icn::{BadSource, Builder, Layout, Manifest, Name, UNIT, UnitPlace, UnitVerdict, Verifier};
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
@@ -45,9 +45,9 @@ impl Object {
     fn ready_for(&self, unit: u64) -> Verifier {
         let mut verifier = Verifier::new(&self.name);
         while let Some(missing) = verifier.missing_for(unit) {
-            assert_eq!(verifier.check(unit, self.unit(unit)), Verdict::Early);
+            assert_eq!(verifier.check(unit, self.unit(unit)), UnitVerdict::Early);
             assert!(!verifier.knows_parent_of(unit));
-            assert_eq!(verifier.check(missing, self.unit(missing)), Verdict::Genuine);
+            assert_eq!(verifier.check(missing, self.unit(missing)), UnitVerdict::Genuine);
         }
         assert!(verifier.knows_parent_of(unit));
         verifier
@@ -75,7 +75,7 @@ fn in_order_a_verifier_holds_one_index_unit_a_level_and_nothing_in_the_end() {
     assert_eq!(object.layout.height(), 3);
     let mut verifier = Verifier::new(&object.name);
     for unit in object.numbers() {
-        assert_eq!(verifier.check(unit, object.unit(unit)), Verdict::Genuine);
+        assert_eq!(verifier.check(unit, object.unit(unit)), UnitVerdict::Genuine);
         assert!(verifier.held() <= 3);
     }
     assert!(verifier.is_done());
@@ -104,13 +104,13 @@ fn among_a_million_units_one_corrupt_one_is_refused() {
     let mut refused = Vec::new();
     for unit in 0..layout.stored_units() {
         let mut bytes = match layout.place(unit) {
-            Some(Place::Data { index }) => content(index),
+            Some(UnitPlace::Data { index }) => content(index),
             _ => indexes[&unit],
         };
         if unit == corrupt {
             bytes[700] ^= 1;
         }
-        if verifier.check(unit, &bytes) != Verdict::Genuine {
+        if verifier.check(unit, &bytes) != UnitVerdict::Genuine {
             refused.push(unit);
         }
         // What is above the corrupt unit waits for it.
@@ -119,7 +119,7 @@ fn among_a_million_units_one_corrupt_one_is_refused() {
     }
     assert_eq!(refused, [corrupt]);
     assert!(!verifier.is_done());
-    assert_eq!(verifier.check(corrupt, &content(617_283)), Verdict::Genuine);
+    assert_eq!(verifier.check(corrupt, &content(617_283)), UnitVerdict::Genuine);
     assert!(verifier.is_done() && verifier.held() == 0);
 }
 
@@ -149,15 +149,15 @@ fn an_index_unit_is_never_taken_for_data_nor_the_reverse() {
     let mut manifest = Manifest::decode(second.unit(0)).expect("it was built");
     manifest.length = first.layout.length();
     let mut verifier = Verifier::new(&manifest.name());
-    assert_eq!(verifier.check(0, &manifest.encode()), Verdict::Genuine);
-    assert_eq!(verifier.check(1, first.unit(1)), Verdict::Corrupt);
+    assert_eq!(verifier.check(0, &manifest.encode()), UnitVerdict::Genuine);
+    assert_eq!(verifier.check(1, first.unit(1)), UnitVerdict::Corrupt);
 }
 
 #[test]
 fn a_signed_name_has_no_units() {
     let object = object(10, &mut Pcg64::seed_from_u64(3));
-    let signed = Name::new(paceline_icn::name::Kind::Signed, *object.name.hash());
-    assert_eq!(Verifier::new(&signed).check(0, object.unit(0)), Verdict::Corrupt);
+    let signed = Name::new(paceline_icn::name::NameKind::Signed, *object.name.hash());
+    assert_eq!(Verifier::new(&signed).check(0, object.unit(0)), UnitVerdict::Corrupt);
 }
 
 proptest! {
@@ -174,12 +174,12 @@ proptest! {
         let (mut early, mut rounds) = (numbers, 0);
         while !early.is_empty() {
             early.retain(|unit| match verifier.check(*unit, object.unit(*unit)) {
-                Verdict::Early => true,
+                UnitVerdict::Early => true,
                 verdict => {
-                    assert_eq!(verdict, Verdict::Genuine);
+                    assert_eq!(verdict, UnitVerdict::Genuine);
                     assert!(verifier.knows(*unit));
                     // What came already is known, whatever the bytes.
-                    assert_eq!(verifier.check(*unit, b"again"), Verdict::Known);
+                    assert_eq!(verifier.check(*unit, b"again"), UnitVerdict::Known);
                     false
                 }
             });
@@ -187,8 +187,8 @@ proptest! {
             prop_assert!(rounds <= object.layout.height() + 2);
         }
         prop_assert!(verifier.is_done() && verifier.held() == 0);
-        prop_assert_eq!(verifier.check(object.layout.stored_units(), b""), Verdict::Foreign);
-        prop_assert_eq!(verifier.check(u64::MAX, b""), Verdict::Foreign);
+        prop_assert_eq!(verifier.check(object.layout.stored_units(), b""), UnitVerdict::Foreign);
+        prop_assert_eq!(verifier.check(u64::MAX, b""), UnitVerdict::Foreign);
     }
 
     #[test]
@@ -203,22 +203,22 @@ proptest! {
         for unit in wanted {
             while let Some(missing) = verifier.missing_for(unit) {
                 match verifier.check(missing, object.unit(missing)) {
-                    Verdict::Genuine => {}
+                    UnitVerdict::Genuine => {}
                     verdict => {
                         // No room: everything held stands before it.
-                        prop_assert_eq!(verdict, Verdict::Early);
+                        prop_assert_eq!(verdict, UnitVerdict::Early);
                         break;
                     }
                 }
             }
-            checked += u64::from(verifier.check(unit, object.unit(unit)) == Verdict::Genuine);
+            checked += u64::from(verifier.check(unit, object.unit(unit)) == UnitVerdict::Genuine);
             prop_assert!(verifier.held() <= 11);
         }
         prop_assert!(checked > 0);
         // In order there is always room.
         for unit in object.numbers() {
             let verdict = verifier.check(unit, object.unit(unit));
-            prop_assert!(matches!(verdict, Verdict::Genuine | Verdict::Known), "{verdict:?} for {unit}");
+            prop_assert!(matches!(verdict, UnitVerdict::Genuine | UnitVerdict::Known), "{verdict:?} for {unit}");
         }
         prop_assert!(verifier.held() <= 11);
     }
@@ -229,7 +229,7 @@ proptest! {
         let object = object(length, &mut random);
         let unit = random.random_range(0..object.units.len() as u64);
         let good = object.unit(unit);
-        let refused = |bytes: &[u8]| object.ready_for(unit).check(unit, bytes) == Verdict::Corrupt;
+        let refused = |bytes: &[u8]| object.ready_for(unit).check(unit, bytes) == UnitVerdict::Corrupt;
         // One flipped bit.
         let mut flipped = good.to_vec();
         flipped[random.random_range(0..good.len())] ^= 1 << random.random_range(0..8);
@@ -243,8 +243,8 @@ proptest! {
         prop_assert!(object.unit(other) == good || refused(object.unit(other)));
         // None of that spoils what comes after.
         let mut verifier = object.ready_for(unit);
-        prop_assert_eq!(verifier.check(unit, &flipped), Verdict::Corrupt);
-        prop_assert_eq!(verifier.check(unit, good), Verdict::Genuine);
+        prop_assert_eq!(verifier.check(unit, &flipped), UnitVerdict::Corrupt);
+        prop_assert_eq!(verifier.check(unit, good), UnitVerdict::Genuine);
     }
 
     /// After a restart: index units are checked again, data units are known to be on disk.
@@ -254,12 +254,12 @@ proptest! {
         let object = object(length, &mut random);
         let mut verifier = Verifier::new(&object.name);
         for unit in object.numbers() {
-            if matches!(object.layout.place(unit), Some(Place::Data { .. })) {
+            if matches!(object.layout.place(unit), Some(UnitPlace::Data { .. })) {
                 prop_assert!(verifier.have(unit));
-                prop_assert_eq!(verifier.check(unit, b"again"), Verdict::Known);
+                prop_assert_eq!(verifier.check(unit, b"again"), UnitVerdict::Known);
             } else {
                 prop_assert!(!verifier.have(unit));
-                prop_assert_eq!(verifier.check(unit, object.unit(unit)), Verdict::Genuine);
+                prop_assert_eq!(verifier.check(unit, object.unit(unit)), UnitVerdict::Genuine);
             }
         }
         prop_assert!(verifier.is_done() && verifier.held() == 0);

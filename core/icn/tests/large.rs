@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_icn::wire::Token;
+use paceline_icn::wire::AddressToken;
 use paceline_icn::{Fetch, FetchConfig, UNIT};
 
 use crate::common::controller;
@@ -38,7 +38,7 @@ fn ten_gigabytes_cost_at_most_two_percent_more() {
     while got.get() < length / 3 && network.step(end) {}
     network.routes[0].fate = Box::new(|_, _| None);
     while got.get() < 2 * length / 3 && network.step(end) {}
-    network.routes[1].origin.token = Token([8; 24]);
+    network.routes[1].origin.token = AddressToken([8; 24]);
     network.routes[1].delay = Nanos::from_millis(25);
     let second = network.source(1);
     network.fetch.moved(network.now(), second, controller("bbr"));

@@ -1,7 +1,7 @@
 //! One source over a path that is dark for a while: the flow goes on soon after.
 
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_icn::{Flow, FlowConfig, UNIT};
+use paceline_icn::{FlowConfig, RequestFlow, UNIT};
 
 use crate::common::{Row, World, controller};
 
@@ -131,7 +131,7 @@ fn a_path_that_becomes_slower_than_the_longest_timeout_is_waited_for() {
 
 #[test]
 fn a_source_that_answered_is_waited_for_twice_as_long() {
-    let mut flow = Flow::new(&FlowConfig::default(), controller("fixed:window=1000"));
+    let mut flow = RequestFlow::new(&FlowConfig::default(), controller("fixed:window=1000"));
     let mut row = Row { next: 0, end: 10 };
     while flow.poll_request(Time::ZERO, &mut row).is_some() {}
     flow.on_unit(ms(20), 0, UNIT as u32, false, false).expect("asked for");
@@ -150,7 +150,7 @@ fn a_source_that_answered_is_waited_for_twice_as_long() {
 /// Silence counts when three repeats were not answered, each of which had its time.
 #[test]
 fn a_slow_source_is_not_given_up_before_it_can_answer() {
-    let mut flow = Flow::new(&FlowConfig::default(), controller("fixed:window=1"));
+    let mut flow = RequestFlow::new(&FlowConfig::default(), controller("fixed:window=1"));
     let mut row = Row { next: 0, end: 10 };
     while flow.poll_request(Time::ZERO, &mut row).is_some() {}
     flow.on_unit(ms(25_000), 0, UNIT as u32, false, false).expect("asked for");
@@ -167,7 +167,7 @@ fn a_slow_source_is_not_given_up_before_it_can_answer() {
 /// A timer that was too early says nothing of the order of arrivals: a hole is lost at the sixth later arrival as before.
 #[test]
 fn an_early_timer_makes_the_flow_no_more_patient() {
-    let mut flow = Flow::new(&FlowConfig::default(), controller("fixed:window=1000"));
+    let mut flow = RequestFlow::new(&FlowConfig::default(), controller("fixed:window=1000"));
     let mut row = Row { next: 0, end: 20 };
     while flow.poll_request(Time::ZERO, &mut row).is_some() {}
     flow.on_timeout(ms(1000));

@@ -1,19 +1,19 @@
 //! The record of a signed name, from one source and from several that have different ones.
 
 use paceline_cc::{Nanos, Time};
-use paceline_icn::name::{Kind, Name};
-use paceline_icn::wire::Reason;
-use paceline_icn::{BadRecord, Failed, Fetch, FetchConfig, Output, Record};
+use paceline_icn::name::{Name, NameKind};
+use paceline_icn::wire::MissingReason;
+use paceline_icn::{BadRecord, Fetch, FetchConfig, FetchFailed, Output, SignedRecord};
 use ring::signature::Ed25519KeyPair;
 
 use crate::common::origin::{Network, Object, Route};
 use crate::fetch::secs;
 
 /// Valid below 1000 s.
-fn record(version: u64) -> Record {
+fn record(version: u64) -> SignedRecord {
     let key = Ed25519KeyPair::from_seed_unchecked(&[1; 32]).expect("any 32 bytes are a seed");
-    let target = Name::new(Kind::Object, [version as u8; 32]);
-    Record::sign(&key, "news", version, 1000, target).expect("a good label")
+    let target = Name::new(NameKind::Object, [version as u8; 32]);
+    SignedRecord::sign(&key, "news", version, 1000, target).expect("a good label")
 }
 
 fn route(version: u64) -> Route {
@@ -44,7 +44,7 @@ fn one_that_holds_is_taken() {
     assert_eq!(good.outputs, [Output::Record(record(4)), Output::Done]);
     let config = FetchConfig { unix_s: 2000, ..FetchConfig::default() };
     let late = run(Network::new(Fetch::new(config, record(4).name(), 0..u64::MAX, 7), vec![route(4)]));
-    assert!(matches!(late.fetch.failure(), Some(Failed::Record(BadRecord::Expired { .. }))));
+    assert!(matches!(late.fetch.failure(), Some(FetchFailed::Record(BadRecord::Expired { .. }))));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_source_that_says_nothing_or_nothing_good_costs_a_bounded_time() {
     let one = run(network(0, vec![route(1), silent]));
     assert_eq!(version(&one), 1);
     assert!(one.now() < Time::from_millis(1600), "{}", one.now());
-    for reason in [Reason::NotFound, Reason::Changed, Reason::Busy, Reason::NoToken] {
+    for reason in [MissingReason::NotFound, MissingReason::Changed, MissingReason::Busy, MissingReason::NoToken] {
         let mut refuses = route(9);
         refuses.origin.refuses = Some((0, reason));
         let one = run(network(0, vec![refuses, route(1)]));
@@ -91,12 +91,12 @@ fn none_is_older_than_the_one_that_was_seen() {
     assert_eq!(version(&run(network(2, vec![route(1), route(3)]))), 3);
     assert_eq!(version(&run(network(2, vec![route(2), route(1)]))), 2);
     let old = run(network(2, vec![route(1)]));
-    let older = Failed::Record(BadRecord::Older { version: 1, known: 2 });
+    let older = FetchFailed::Record(BadRecord::Older { version: 1, known: 2 });
     assert_eq!(old.fetch.failure(), Some(&older));
     // That is said, whatever else other sources do.
     for delay in [1, 100] {
         let mut missing = route(1);
-        missing.origin.refuses = Some((0, Reason::NotFound));
+        missing.origin.refuses = Some((0, MissingReason::NotFound));
         missing.delay = Nanos::from_millis(delay);
         let old = run(network(2, vec![route(1), missing]));
         assert_eq!(old.fetch.failure(), Some(&older));

@@ -2,8 +2,8 @@
 //! understand differently.
 
 use paceline_cc::Nanos;
-use paceline_icn::name::{Kind, Name};
-use paceline_icn::wire::{DATA_HEAD, Data, Request};
+use paceline_icn::name::{Name, NameKind};
+use paceline_icn::wire::{DATA_HEAD, UnitHead, UnitRequest};
 use paceline_icn::{Ranges, UNIT, Units};
 
 /// Bytes of its header, behind that of IPv4.
@@ -80,7 +80,8 @@ fn its_data_names_the_end_of_the_payload_and_ours_the_unit() {
     let data = |end| Released::Data { source_port: 9, destination_port: 7, end };
     assert_eq!(ends, [data(4200), data(5600), data(7000)]);
     // In ours the first of them is unit 2 of the stored form, by its number.
-    let ours = Data { nonce: 1, unit: 2, stored_units: None, waited: Nanos::ZERO, app_limited: false }.encode_head();
+    let ours =
+        UnitHead { nonce: 1, unit: 2, stored_units: None, waited: Nanos::ZERO, app_limited: false }.encode_head();
     assert_eq!(ours[10..18], 2_u64.to_be_bytes());
 }
 
@@ -112,8 +113,8 @@ fn what_a_packet_costs_and_how_much_one_request_can_ask_for() {
     assert_eq!(IPV4 + 8 + DATA_HEAD + UNIT, 1458);
     let mut bytes = Vec::new();
     let ranges = Ranges::new(Units { first: 1 << 40, count: 64 }).expect("a request holds 64");
-    let name = Name::new(Kind::Object, [9; 32]);
-    Request { nonce: 1, name, ranges, token: None, hops: 0, padded: 0 }.encode(&mut bytes);
+    let name = Name::new(NameKind::Object, [9; 32]);
+    UnitRequest { nonce: 1, name, ranges, token: None, hops: 0, padded: 0 }.encode(&mut bytes);
     assert_eq!(IPV4 + 8 + bytes.len(), 82);
     assert!(Ranges::new(Units { first: 0, count: 65 }).is_none());
     // Its server knows no limit: one packet asks for 4.5 GB, and an object ends at 4 GiB.

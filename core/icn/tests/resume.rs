@@ -1,7 +1,7 @@
 //! A fetch that goes on with what an earlier one left.
 
 use paceline_cc::Time;
-use paceline_icn::{Fetch, FetchConfig, Layout, Output, Place, Saved, UNIT};
+use paceline_icn::{Fetch, FetchConfig, Layout, Output, Saved, UNIT, UnitPlace};
 
 use crate::common::origin::{Network, Route, object};
 use crate::fetch::{fetch, rough, secs};
@@ -64,7 +64,7 @@ fn with_its_index_on_disk_a_fetch_asks_for_what_is_missing_and_nothing_else() {
     let units = (object.stored.len() as u64).div_ceil(UNIT as u64);
     let missing = |unit: u64| unit % 97 == 50 || (1200..1300).contains(&unit);
     let layout = Layout::new(object.bytes.len() as u64);
-    let is_data = |unit| matches!(layout.place(unit), Some(Place::Data { .. }));
+    let is_data = |unit| matches!(layout.place(unit), Some(UnitPlace::Data { .. }));
     let resumed = |disk: Vec<u8>| {
         let config = FetchConfig { units: true, bytes: false, ..FetchConfig::default() };
         let mut fetch = Fetch::new(config, object.name, 0..u64::MAX, 7);

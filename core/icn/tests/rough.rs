@@ -1,7 +1,7 @@
 //! One source over paths that lose, reorder, overflow and stall.
 
 use paceline_cc::{Nanos, Time};
-use paceline_icn::{Ceiling, FlowConfig, UNIT};
+use paceline_icn::{FlowConfig, PacedCeiling, UNIT};
 
 use crate::common::World;
 
@@ -54,7 +54,9 @@ fn a_shallow_queue_hurts_no_flow_for_long() {
 
 #[test]
 fn a_stalled_path_is_not_asked_blindly() {
-    for (ceiling, bounded) in [(Ceiling::Bounded, true), (Ceiling::Window, true), (Ceiling::Unlimited, false)] {
+    for (ceiling, bounded) in
+        [(PacedCeiling::Bounded, true), (PacedCeiling::Window, true), (PacedCeiling::Unlimited, false)]
+    {
         let mut world = World::new(&FlowConfig { ceiling, ..config() }, "bbr", u64::MAX / UNIT as u64);
         world.run(ms(3000));
         world.fate = Box::new(|_, _| None);

@@ -8,15 +8,15 @@ mod upstream;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use paceline_cc::{Rate, Time};
-use paceline_icn::name::Kind;
-use paceline_icn::wire::{Answer, Nack, Request, Token};
+use paceline_icn::name::NameKind;
+use paceline_icn::wire::{AddressToken, Nack, UnitAnswer, UnitRequest};
 use paceline_icn::{Burst, Found, Name, Ranges, Router, RouterConfig, Secrets, Shelf, Units};
 
 const UNIX: u64 = 1_800_000_000;
 const STORED: u64 = 1_000_000;
 
 fn name(byte: u8) -> Name {
-    Name::new(Kind::Object, [byte; 32])
+    Name::new(NameKind::Object, [byte; 32])
 }
 
 fn address(host: u32, port: u16) -> SocketAddr {
@@ -61,7 +61,7 @@ impl Bench {
         Self { router, shelf, replies: Vec::new(), secrets: Secrets::new(&[7; 32], UNIX) }
     }
 
-    fn token(&mut self, from: SocketAddr, unix_s: u64) -> Token {
+    fn token(&mut self, from: SocketAddr, unix_s: u64) -> AddressToken {
         self.secrets.mint(from, unix_s)
     }
 
@@ -73,7 +73,7 @@ impl Bench {
         });
     }
 
-    fn ask(&mut self, now: Time, from: SocketAddr, request: &Request) -> usize {
+    fn ask(&mut self, now: Time, from: SocketAddr, request: &UnitRequest) -> usize {
         let mut bytes = Vec::new();
         request.encode(&mut bytes);
         self.datagram(now, from, &bytes);
@@ -83,13 +83,13 @@ impl Bench {
     /// A request with a good token.
     fn ask_proved(&mut self, now: Time, from: SocketAddr, of: Name, first: u64, count: u32) -> usize {
         let token = self.token(from, UNIX + now.as_nanos() / 1_000_000_000);
-        self.ask(now, from, &Request { token: Some(token), ..request(of, first, count) })
+        self.ask(now, from, &UnitRequest { token: Some(token), ..request(of, first, count) })
     }
 
     fn nacks(&mut self) -> Vec<Nack> {
         let replies = std::mem::take(&mut self.replies);
-        let nack = |(_, bytes): &(SocketAddr, Vec<u8>)| match Answer::decode(bytes) {
-            Ok(Answer::Nack(nack)) => Some(nack),
+        let nack = |(_, bytes): &(SocketAddr, Vec<u8>)| match UnitAnswer::decode(bytes) {
+            Ok(UnitAnswer::Nack(nack)) => Some(nack),
             _ => None,
         };
         replies.iter().filter_map(nack).collect()
@@ -100,9 +100,9 @@ impl Bench {
     }
 }
 
-fn request(of: Name, first: u64, count: u32) -> Request {
+fn request(of: Name, first: u64, count: u32) -> UnitRequest {
     let ranges = Ranges::new(Units { first, count }).unwrap();
-    Request { nonce: 5, name: of, ranges, token: None, hops: 0, padded: 0 }
+    UnitRequest { nonce: 5, name: of, ranges, token: None, hops: 0, padded: 0 }
 }
 
 fn unlimited() -> RouterConfig {

@@ -1,8 +1,8 @@
 //! An object from several sources: what one costs the others that is slow, dead or lies.
 
 use paceline_cc::{Nanos, Time};
-use paceline_icn::Failed;
-use paceline_icn::wire::Token;
+use paceline_icn::FetchFailed;
+use paceline_icn::wire::AddressToken;
 
 use crate::common::controller;
 use crate::common::origin::{Network, Route, object};
@@ -22,7 +22,7 @@ fn a_source_that_lies_is_dropped_and_the_other_one_serves() {
     liar.origin.damage = Box::new(|unit, bytes| bytes[0] ^= u8::from(unit % 3 == 2));
     let mut alone = Network::new(fetch(&object), vec![liar]);
     alone.run(secs(60));
-    assert!(matches!(alone.fetch.failure(), Some(Failed::Corrupt(_))), "{:?}", alone.fetch.stats());
+    assert!(matches!(alone.fetch.failure(), Some(FetchFailed::Corrupt(_))), "{:?}", alone.fetch.stats());
     assert!(object.bytes.starts_with(&alone.bytes(0)));
 }
 
@@ -40,7 +40,7 @@ fn one_source_dies_and_one_moves_under_loss_and_reordering() {
     network.routes[0].fate = Box::new(|_, _| None);
     network.run(Time::from_millis(700));
     // Another address: the token of the old one is worth nothing.
-    network.routes[1].origin.token = Token([8; 24]);
+    network.routes[1].origin.token = AddressToken([8; 24]);
     let second = network.source(1);
     network.fetch.moved(network.now(), second, controller("bbr"));
     network.run(secs(60));

@@ -2,7 +2,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput};
 use paceline_cc::{Codepoint, Nanos, Time};
-use paceline_path::{Direction, Media, Packet, Path, Role, Seat, Synth};
+use paceline_path::{Direction, Media, Packet, Path, Seat, Synth, WifiRole};
 use std::sync::Arc;
 
 /// As large as what the simulator sends.
@@ -13,7 +13,7 @@ const PACKETS: u64 = 10_000;
 fn path(text: &str) -> Path<Body> {
     let direction: Direction = toml::from_str(text).expect("valid");
     let load = |name: &str| Synth::default().trace(name).map(Arc::new);
-    let seat = Seat { media: &mut Media::default(), link: "link", node: 0, role: Role::AccessPoint };
+    let seat = Seat { media: &mut Media::default(), link: "link", node: 0, role: WifiRole::AccessPoint };
     direction.build_in(1, Nanos::from_millis(40), &load, seat).expect("valid")
 }
 

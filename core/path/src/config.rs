@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::delay::{Delay, Jitter, VaryingDelay};
 use crate::light::{LIGHT_BELOW, Light, starting};
 use crate::link::Link;
-use crate::loss::{Duplicate, Loss, Lossy};
+use crate::loss::{Duplicate, LossModel, Lossy};
 use crate::queue::{QueueSpec, TYPICAL_PACKET};
 use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
 use crate::schedule::{Rates, Schedule};
 use crate::trace::Trace;
-use crate::wifi::{Media, Role, Seat, Wifi};
+use crate::wifi::{Media, Seat, Wifi, WifiRole};
 
 /// One direction of a path, as in a scenario file: a link (`rate`, `schedule`, `trace` or `wifi`; none of them means that
 /// nothing limits), what it does to packets, and how far it is.
@@ -59,7 +59,7 @@ pub struct Direction {
     pub outages: Vec<(Nanos, Nanos)>,
     /// Packets lost at random behind the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Loss>,
+    pub loss: Option<LossModel>,
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<f64>,
@@ -103,10 +103,10 @@ pub enum PathError {
 }
 
 /// The queue of a link for which a scenario names none (our choice: the buffer of the cellular scenarios).
-pub const DEFAULT_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::Limit::bytes(2_000_000) };
+pub const DEFAULT_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::QueueBound::bytes(2_000_000) };
 
 /// The queue of a Wi-Fi link for which a scenario names none: what Linux gave a wireless interface (`txqueuelen`).
-pub const WIFI_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::Limit::packets(1000) };
+pub const WIFI_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::QueueBound::packets(1000) };
 
 fn field(field: &'static str, problem: impl Into<String>, fix: &'static str) -> PathError {
     PathError::Field { field, problem: problem.into(), fix }
@@ -190,7 +190,7 @@ impl Direction {
     }
 
     fn check_random(&self) -> Result<(), PathError> {
-        let loss = self.loss.iter().flat_map(Loss::probabilities);
+        let loss = self.loss.iter().flat_map(LossModel::probabilities);
         let duplicate = self.duplicate.map(|probability| ("duplicate", probability));
         let reorder = self.reorder.map(|reorder| ("reorder.share", reorder.share));
         for (name, probability) in loss.chain(duplicate).chain(reorder) {
@@ -379,7 +379,7 @@ pub fn build_link<P: Clone + Send + 'static, E: Display>(
         let seat = Seat { media: &mut media, link: "", node, role };
         directions[node as usize].build_in(seeds[node as usize], base_rtt, load, seat)
     };
-    Ok([make(0, Role::AccessPoint)?, make(1, Role::Station)?])
+    Ok([make(0, WifiRole::AccessPoint)?, make(1, WifiRole::Station)?])
 }
 
 /// Whether both directions of a link are Wi-Fi on the same channel, or neither is.

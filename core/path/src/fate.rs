@@ -7,7 +7,7 @@ use crate::stats::LinkStats;
 
 /// Why a path dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum DropReason {
     /// The queue was full.
     Full,
     /// An active queue management dropped it.
@@ -18,13 +18,13 @@ pub enum Reason {
 
 /// A packet that did not come out of its path.
 #[derive(Clone, Debug)]
-pub struct Dropped<P> {
+pub struct DroppedPacket<P> {
     /// When it was dropped.
     pub at: Time,
     /// Which of the path's elements dropped it, counted from 0.
     pub element: usize,
     /// Why.
-    pub reason: Reason,
+    pub reason: DropReason,
     /// The packet. [`Contents::entered`](crate::Contents::entered) and its delay are those at the element.
     pub packet: Packet<P>,
 }
@@ -34,7 +34,7 @@ pub struct Dropped<P> {
 pub struct Ledger<P> {
     /// Counters, and the present length of the queue.
     pub stats: LinkStats,
-    dropped: Option<Vec<(Reason, Packet<P>)>>,
+    dropped: Option<Vec<(DropReason, Packet<P>)>>,
 }
 
 impl<P> Default for Ledger<P> {
@@ -48,16 +48,16 @@ impl<P> Ledger<P> {
     #[cold]
     pub fn drop_full(&mut self, packet: Packet<P>) {
         self.stats.count_full(&packet);
-        self.keep(Reason::Full, packet);
+        self.keep(DropReason::Full, packet);
     }
 
     /// A packet, arriving or taken out, is dropped by an AQM.
     pub fn drop_early(&mut self, packet: Packet<P>) {
         self.stats.count_early(&packet);
-        self.keep(Reason::Early, packet);
+        self.keep(DropReason::Early, packet);
     }
 
-    fn keep(&mut self, reason: Reason, packet: Packet<P>) {
+    fn keep(&mut self, reason: DropReason, packet: Packet<P>) {
         if let Some(dropped) = &mut self.dropped {
             dropped.push((reason, packet));
         }
@@ -74,7 +74,7 @@ impl<P> Ledger<P> {
     }
 
     /// Takes the packets that were dropped since the last time.
-    pub(crate) fn take_dropped(&mut self) -> impl Iterator<Item = (Reason, Packet<P>)> {
+    pub(crate) fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, Packet<P>)> {
         self.dropped.iter_mut().flat_map(|dropped| dropped.drain(..))
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::link::Link;
     use crate::packet::Packet;
-    use crate::queue::{DropTail, Limit};
+    use crate::queue::{DropTail, QueueBound};
     use crate::row::Path;
     use paceline_cc::Codepoint;
 
@@ -98,7 +98,7 @@ mod tests {
         let trace =
             |step: u32| Arc::new(Trace::from_millis("t", (1..=100 / step).map(|n| n * step).collect()).unwrap());
         let schedule = Schedule::from_trace(trace(1)).with_light(Light { trace: trace(10), below: 4500, after });
-        Path::new().link(Link::new(schedule, Box::new(DropTail::new(Limit::NONE))))
+        Path::new().link(Link::new(schedule, Box::new(DropTail::new(QueueBound::NONE))))
     }
 
     fn push(path: &mut Path<u32>, millis: u64, packets: u32) {

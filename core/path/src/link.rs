@@ -8,10 +8,10 @@
 
 use paceline_cc::{Nanos, Rate, Time};
 
-use crate::fate::{Ledger, Reason};
+use crate::fate::{DropReason, Ledger};
 use crate::light::Opportunities;
 use crate::packet::{Element, Packet};
-use crate::queue::{Limit, Queue};
+use crate::queue::{Queue, QueueBound};
 use crate::schedule::Schedule;
 use crate::snapshot::{LATELY, Meter, Snapshot};
 use crate::stats::{Count, LinkStats};
@@ -53,7 +53,7 @@ impl<P: Send> Link<P> {
     }
 
     /// How much its queue holds.
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> QueueBound {
         self.queue.limit()
     }
 
@@ -90,7 +90,7 @@ impl<P: Send> Link<P> {
         self.ledger.has_dropped()
     }
 
-    pub(crate) fn take_dropped(&mut self) -> impl Iterator<Item = (Reason, Packet<P>)> {
+    pub(crate) fn take_dropped(&mut self) -> impl Iterator<Item = (DropReason, Packet<P>)> {
         self.ledger.take_dropped()
     }
 
@@ -207,7 +207,7 @@ impl<P: Send> Element<P> for Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{DropTail, Limit};
+    use crate::queue::{DropTail, QueueBound};
     use crate::row::Path;
     use crate::trace::Trace;
     use paceline_cc::Codepoint;
@@ -217,7 +217,7 @@ mod tests {
         Packet::new(0, size, Codepoint::NotEct, body)
     }
 
-    fn path(schedule: Schedule, limit: Limit) -> Path<u32> {
+    fn path(schedule: Schedule, limit: QueueBound) -> Path<u32> {
         Path::new().link(Link::new(schedule, Box::new(DropTail::new(limit))))
     }
 
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_rate_link_serves_one_after_the_other() {
         // 12 Mbit/s: 1500 bytes take 1 ms.
-        let mut path = path(Schedule::constant(Rate::from_mbps(12.0)), Limit::packets(2));
+        let mut path = path(Schedule::constant(Rate::from_mbps(12.0)), QueueBound::packets(2));
         for body in 0..4 {
             path.push(Time::from_millis(5), packet(1500, body));
         }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_departure_makes_room_for_an_arrival_at_the_same_time() {
-        let mut path = path(Schedule::constant(Rate::from_mbps(12.0)), Limit::packets(1));
+        let mut path = path(Schedule::constant(Rate::from_mbps(12.0)), QueueBound::packets(1));
         path.push(Time::ZERO, packet(1500, 0));
         path.push(Time::ZERO, packet(1500, 1));
         path.push(Time::from_millis(1), packet(1500, 2));
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_trace_link_follows_mahimahi() {
         let trace = Trace::from_millis("t", vec![2, 2, 5, 10]).expect("valid");
-        let mut path = path(Schedule::from_trace(Arc::new(trace)), Limit::NONE);
+        let mut path = path(Schedule::from_trace(Arc::new(trace)), QueueBound::NONE);
         // Misses the opportunities at 2 ms: the one at 5 ms carries three small packets and 600 of 1500 bytes.
         path.push(Time::from_millis(2), packet(300, 0));
         path.push(Time::from_millis(3), packet(300, 1));

@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use paceline_cc::Time;
 
 use crate::random::{Purpose, Stream};
-use crate::row::{Filter, Verdict};
+use crate::row::{FilterVerdict, PathFilter};
 
 /// How packets are lost: `loss = 0.01`, or `loss = { gilbert = { enter = 0.001, leave = 0.25 } }`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Loss {
+pub enum LossModel {
     /// Each packet with this probability (Bernoulli).
     Rate(f64),
     /// In bursts.
@@ -54,7 +54,7 @@ fn one() -> f64 {
     1.0
 }
 
-impl<'de> Deserialize<'de> for Loss {
+impl<'de> Deserialize<'de> for LossModel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
 
@@ -65,32 +65,32 @@ impl<'de> Deserialize<'de> for Loss {
         }
 
         impl<'de> Visitor<'de> for Either {
-            type Value = Loss;
+            type Value = LossModel;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a probability such as 0.01 or \"1%\", or { gilbert = { enter = 0.001, leave = 0.25 } }")
             }
-            fn visit_f64<E: de::Error>(self, rate: f64) -> Result<Loss, E> {
-                Ok(Loss::Rate(rate))
+            fn visit_f64<E: de::Error>(self, rate: f64) -> Result<LossModel, E> {
+                Ok(LossModel::Rate(rate))
             }
-            fn visit_i64<E: de::Error>(self, rate: i64) -> Result<Loss, E> {
-                Ok(Loss::Rate(rate as f64))
+            fn visit_i64<E: de::Error>(self, rate: i64) -> Result<LossModel, E> {
+                Ok(LossModel::Rate(rate as f64))
             }
-            fn visit_u64<E: de::Error>(self, rate: u64) -> Result<Loss, E> {
-                Ok(Loss::Rate(rate as f64))
+            fn visit_u64<E: de::Error>(self, rate: u64) -> Result<LossModel, E> {
+                Ok(LossModel::Rate(rate as f64))
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
-                share(text).map(Loss::Rate).ok_or_else(|| E::invalid_type(de::Unexpected::Str(text), &self))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<LossModel, E> {
+                share(text).map(LossModel::Rate).ok_or_else(|| E::invalid_type(de::Unexpected::Str(text), &self))
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LossModel, A::Error> {
                 let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Loss::Gilbert { gilbert: table.gilbert })
+                Ok(LossModel::Gilbert { gilbert: table.gilbert })
             }
         }
         deserializer.deserialize_any(Either)
     }
 }
 
-impl Loss {
+impl LossModel {
     /// The fraction of packets lost in the long run.
     pub fn mean(&self) -> f64 {
         match self {
@@ -119,34 +119,34 @@ impl Loss {
 
 /// Loses packets at random. A Gilbert-Elliott channel starts in the good state.
 pub struct Lossy {
-    loss: Loss,
+    loss: LossModel,
     bad: bool,
     stream: Stream,
 }
 
 impl Lossy {
     /// A loss process with its seed.
-    pub fn new(loss: Loss, seed: u64) -> Self {
+    pub fn new(loss: LossModel, seed: u64) -> Self {
         Self { loss, bad: false, stream: Stream::new(seed, Purpose::Loss) }
     }
 
     /// The same for the frames of a radio, by a stream of their own.
-    pub(crate) fn of_frames(loss: Loss, seed: u64) -> Self {
+    pub(crate) fn of_frames(loss: LossModel, seed: u64) -> Self {
         Self { loss, bad: false, stream: Stream::new(seed, Purpose::RadioLoss) }
     }
 }
 
-impl Filter for Lossy {
-    fn judge(&mut self, _now: Time) -> Verdict {
+impl PathFilter for Lossy {
+    fn judge(&mut self, _now: Time) -> FilterVerdict {
         let probability = match self.loss {
-            Loss::Rate(rate) => rate,
-            Loss::Gilbert { gilbert } => {
+            LossModel::Rate(rate) => rate,
+            LossModel::Gilbert { gilbert } => {
                 let change = if self.bad { gilbert.leave } else { gilbert.enter };
                 self.bad ^= self.stream.chance(change);
                 if self.bad { gilbert.bad } else { gilbert.good }
             }
         };
-        if self.stream.chance(probability) { Verdict::Lose } else { Verdict::Pass }
+        if self.stream.chance(probability) { FilterVerdict::Lose } else { FilterVerdict::Pass }
     }
 }
 
@@ -163,9 +163,9 @@ impl Duplicate {
     }
 }
 
-impl Filter for Duplicate {
-    fn judge(&mut self, _now: Time) -> Verdict {
-        if self.stream.chance(self.probability) { Verdict::Copy } else { Verdict::Pass }
+impl PathFilter for Duplicate {
+    fn judge(&mut self, _now: Time) -> FilterVerdict {
+        if self.stream.chance(self.probability) { FilterVerdict::Copy } else { FilterVerdict::Pass }
     }
 }
 
@@ -173,8 +173,8 @@ impl Filter for Duplicate {
 mod tests {
     use super::*;
 
-    fn judge(filter: &mut dyn Filter, count: usize) -> Vec<bool> {
-        (0..count).map(|_| filter.judge(Time::ZERO) != Verdict::Pass).collect()
+    fn judge(filter: &mut dyn PathFilter, count: usize) -> Vec<bool> {
+        (0..count).map(|_| filter.judge(Time::ZERO) != FilterVerdict::Pass).collect()
     }
 
     fn mean(hits: &[bool]) -> f64 {
@@ -184,16 +184,16 @@ mod tests {
     #[test]
     fn bernoulli_and_duplication_hit_their_rates() {
         // 5 standard errors of 100 000 draws at 0.03: 0.0027.
-        assert!((mean(&judge(&mut Lossy::new(Loss::Rate(0.03), 1), 100_000)) - 0.03).abs() < 0.0027);
+        assert!((mean(&judge(&mut Lossy::new(LossModel::Rate(0.03), 1), 100_000)) - 0.03).abs() < 0.0027);
         assert!((mean(&judge(&mut Duplicate::new(0.03, 1), 100_000)) - 0.03).abs() < 0.0027);
-        assert_eq!(mean(&judge(&mut Lossy::new(Loss::Rate(0.0), 1), 1000)), 0.0);
-        assert_eq!(mean(&judge(&mut Lossy::new(Loss::Rate(1.0), 1), 1000)), 1.0);
+        assert_eq!(mean(&judge(&mut Lossy::new(LossModel::Rate(0.0), 1), 1000)), 0.0);
+        assert_eq!(mean(&judge(&mut Lossy::new(LossModel::Rate(1.0), 1), 1000)), 1.0);
     }
 
     #[test]
     fn gilbert_elliott_has_its_loss_and_burst_length() {
         let gilbert = Gilbert { enter: 0.01, leave: 0.25, good: 0.0, bad: 1.0 };
-        let loss = Loss::Gilbert { gilbert };
+        let loss = LossModel::Gilbert { gilbert };
         let lost = judge(&mut Lossy::new(loss, 7), 1_000_000);
         // 0.01 / 0.26 = 0.03846; bursts of 4 packets.
         assert!((loss.mean() - 0.038_461_5).abs() < 1e-6);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn elliott_loses_in_both_states() {
         let gilbert = Gilbert { enter: 0.02, leave: 0.1, good: 0.01, bad: 0.4 };
-        let loss = Loss::Gilbert { gilbert };
+        let loss = LossModel::Gilbert { gilbert };
         let lost = judge(&mut Lossy::new(loss, 7), 1_000_000);
         // (0.1 x 0.01 + 0.02 x 0.4) / 0.12 = 0.075
         assert!((loss.mean() - 0.075).abs() < 1e-9);

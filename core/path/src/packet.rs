@@ -6,7 +6,7 @@ use paceline_cc::{Codepoint, Nanos, Time};
 
 /// One-way delay of a packet by where it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Split {
+pub struct DelaySplit {
     /// Distance, and jitter added to it.
     pub propagation: Nanos,
     /// Waiting: for other packets, and for a link that stands still.
@@ -31,7 +31,7 @@ pub struct Contents<P> {
     /// When it entered the element that holds it; elements set it.
     pub entered: Time,
     /// Delay so far.
-    pub delay: Split,
+    pub delay: DelaySplit,
     /// It was made on the way, by duplication: no host sent it.
     pub copy: bool,
     /// The payload of the path's driver.
@@ -41,7 +41,7 @@ pub struct Contents<P> {
 impl<P> Packet<P> {
     /// A packet that has not travelled yet.
     pub fn new(flow: u32, size: u32, ecn: Codepoint, body: P) -> Self {
-        let (entered, delay) = (Time::ZERO, Split::default());
+        let (entered, delay) = (Time::ZERO, DelaySplit::default());
         Self(Box::new(Contents { flow, size, ecn, entered, delay, copy: false, body }))
     }
 
@@ -49,7 +49,7 @@ impl<P> Packet<P> {
     pub fn renew(&mut self, flow: u32, size: u32, ecn: Codepoint) {
         let Contents { body: _, flow: of, size: bytes, ecn: field, entered, delay, copy } = &mut *self.0;
         (*of, *bytes, *field) = (flow, size, ecn);
-        (*entered, *delay, *copy) = (Time::ZERO, Split::default(), false);
+        (*entered, *delay, *copy) = (Time::ZERO, DelaySplit::default(), false);
     }
 
     /// The payload.

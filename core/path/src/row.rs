@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Nanos, Time};
 
 use crate::delay::Delay;
-use crate::fate::{Dropped, Reason};
+use crate::fate::{DropReason, DroppedPacket};
 use crate::link::Link;
 use crate::packet::{Element, Packet};
 use crate::schedule::Schedule;
@@ -13,9 +13,9 @@ use crate::snapshot::Snapshot;
 use crate::stats::{Count, LinkStats};
 use crate::wifi::{Air, Radio};
 
-/// What a [`Filter`] does with a packet.
+/// What a [`PathFilter`] does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FilterVerdict {
     /// It goes on.
     Pass,
     /// It is lost.
@@ -25,9 +25,9 @@ pub enum Verdict {
 }
 
 /// An element that decides at once and holds nothing: loss, duplication. It costs no wake-up.
-pub trait Filter: Send {
+pub trait PathFilter: Send {
     /// A packet comes by.
-    fn judge(&mut self, now: Time) -> Verdict;
+    fn judge(&mut self, now: Time) -> FilterVerdict;
 }
 
 enum Stage<P> {
@@ -35,7 +35,7 @@ enum Stage<P> {
     Radio(Box<Radio<P>>),
     Delay(Delay<P>),
     Other(Box<dyn Element<P>>),
-    Filter(Box<dyn Filter>),
+    Filter(Box<dyn PathFilter>),
 }
 
 /// A stage and what is known of it.
@@ -66,7 +66,7 @@ pub struct Path<P> {
     /// Behind the stages: what comes out, with the time at which it does in [`Contents::entered`](crate::Contents::entered).
     out: VecDeque<Packet<P>>,
     /// What was dropped, where it is asked for.
-    dropped: Option<VecDeque<Dropped<P>>>,
+    dropped: Option<VecDeque<DroppedPacket<P>>>,
     lost: Count,
     copied: Count,
     by_flow: bool,
@@ -120,7 +120,7 @@ impl<P: Clone + Send> Path<P> {
     }
 
     /// The path with a filter behind it.
-    pub fn filter(self, filter: impl Filter + 'static) -> Self {
+    pub fn filter(self, filter: impl PathFilter + 'static) -> Self {
         self.stage(Stage::Filter(Box::new(filter)))
     }
 
@@ -337,7 +337,7 @@ impl<P: Clone + Send> Path<P> {
                 }
                 Stage::Filter(filter) => {
                     let verdict = filter.judge(now);
-                    if verdict != Verdict::Pass {
+                    if verdict != FilterVerdict::Pass {
                         let Some(left) = self.filtered(index, now, verdict, packet) else { return };
                         packet = left;
                     }
@@ -357,8 +357,8 @@ impl<P: Clone + Send> Path<P> {
 
     /// A filter does not let a packet pass as it is. Answers what goes on.
     #[cold]
-    fn filtered(&mut self, index: usize, now: Time, verdict: Verdict, packet: Packet<P>) -> Option<Packet<P>> {
-        if verdict == Verdict::Copy {
+    fn filtered(&mut self, index: usize, now: Time, verdict: FilterVerdict, packet: Packet<P>) -> Option<Packet<P>> {
+        if verdict == FilterVerdict::Copy {
             self.copied.add(packet.size);
             let mut copy = packet.clone();
             copy.copy = true;
@@ -367,7 +367,7 @@ impl<P: Clone + Send> Path<P> {
         }
         self.lost.add(packet.size);
         if let Some(dropped) = &mut self.dropped {
-            dropped.push_back(Dropped { at: now, element: index, reason: Reason::Lost, packet });
+            dropped.push_back(DroppedPacket { at: now, element: index, reason: DropReason::Lost, packet });
         }
         None
     }
@@ -388,14 +388,14 @@ impl<P: Clone + Send> Path<P> {
     #[cold]
     fn note_dropped(&mut self, element: usize, at: Time) {
         if let (Some(dropped), Stage::Link(link)) = (&mut self.dropped, &mut self.places[element].stage) {
-            dropped.extend(link.take_dropped().map(|(reason, packet)| Dropped { at, element, reason, packet }));
+            dropped.extend(link.take_dropped().map(|(reason, packet)| DroppedPacket { at, element, reason, packet }));
         }
     }
 
     /// Takes over what a radio has dropped, when and why.
-    fn note_radio(&mut self, element: usize, taken: Vec<(Time, Reason, Packet<P>)>) {
+    fn note_radio(&mut self, element: usize, taken: Vec<(Time, DropReason, Packet<P>)>) {
         if let Some(dropped) = &mut self.dropped {
-            dropped.extend(taken.into_iter().map(|(at, reason, packet)| Dropped { at, element, reason, packet }));
+            dropped.extend(taken.into_iter().map(|(at, reason, packet)| DroppedPacket { at, element, reason, packet }));
         }
     }
 
@@ -406,7 +406,7 @@ impl<P: Clone + Send> Path<P> {
 
     /// Takes out a packet that was dropped, in the order of the drops; none unless the path is [`Path::keeping_dropped`].
     /// Drops of the AQM show when the path has [advanced](Path::advance) to them.
-    pub fn pop_dropped(&mut self) -> Option<Dropped<P>> {
+    pub fn pop_dropped(&mut self) -> Option<DroppedPacket<P>> {
         self.dropped.as_mut()?.pop_front()
     }
 

@@ -3,7 +3,7 @@
 use paceline_cc::{Nanos, Rate, Time};
 
 use crate::packet::Packet;
-use crate::queue::Limit;
+use crate::queue::QueueBound;
 use crate::stats::Count;
 
 /// A link at one moment, with what is behind it on its path.
@@ -14,7 +14,7 @@ pub struct Snapshot {
     /// What waits, without the packet in service.
     pub queued: Count,
     /// How much may wait, in bytes and packets.
-    pub limit: Limit,
+    pub limit: QueueBound,
     /// What the link could have carried lately: in the meter's interval before, or [`LATELY`] where it is not metered. At the
     /// start, in the first such span.
     pub capacity: Rate,
@@ -131,7 +131,8 @@ mod tests {
 
     /// 12 Mbit/s: 1500 bytes take 1 ms; two may wait.
     fn path() -> Path<()> {
-        let link = Link::new(Schedule::constant(Rate::from_mbps(12.0)), Box::new(DropTail::new(Limit::packets(2))));
+        let link =
+            Link::new(Schedule::constant(Rate::from_mbps(12.0)), Box::new(DropTail::new(QueueBound::packets(2))));
         Path::new().link(link)
     }
 
@@ -161,12 +162,12 @@ mod tests {
     #[test]
     fn room_is_in_full_packets_and_what_is_scarcer_counts() {
         let queued = Count { packets: 3, bytes: 4000 };
-        let room = |bytes, packets| Limit { bytes, packets, bdp: None }.room(queued);
+        let room = |bytes, packets| QueueBound { bytes, packets, bdp: None }.room(queued);
         assert_eq!(room(Some(10_000), None), Some(4));
         assert_eq!(room(None, Some(10)), Some(7));
         assert_eq!(room(Some(10_000), Some(5)), Some(2));
         assert_eq!(room(Some(3000), Some(2)), Some(0), "a limit that was exceeded leaves no room");
-        assert_eq!(Limit::NONE.room(queued), None);
+        assert_eq!(QueueBound::NONE.room(queued), None);
         let snapshot = path().snapshot(Time::ZERO).unwrap();
         assert_eq!((snapshot.limit_packets(), snapshot.room_packets()), (Some(2), Some(2)));
     }

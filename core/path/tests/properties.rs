@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_path::{
-    Direction, Dropped, Gilbert, Jitter, Loss, Markov, Packet, Path, QueueSpec, Rates, Reason, Reorder, Schedule,
-    Trace, from_table,
+    Direction, DropReason, DroppedPacket, Gilbert, Jitter, LossModel, Markov, Packet, Path, QueueSpec, Rates, Reorder,
+    Schedule, Trace, from_table,
 };
 use proptest::prelude::*;
 
@@ -66,9 +66,9 @@ fn links() -> impl Strategy<Value = Direction> {
 fn directions() -> impl Strategy<Value = Direction> {
     let loss = prop_oneof![
         Just(None),
-        (0.0..1.0).prop_map(|rate| Some(Loss::Rate(rate))),
+        (0.0..1.0).prop_map(|rate| Some(LossModel::Rate(rate))),
         (0.0..1.0, 0.0..1.0).prop_map(|(enter, leave)| {
-            Some(Loss::Gilbert { gilbert: Gilbert { enter, leave, good: 0.1, bad: 0.9 } })
+            Some(LossModel::Gilbert { gilbert: Gilbert { enter, leave, good: 0.1, bad: 0.9 } })
         }),
     ];
     let jitter = prop_oneof![
@@ -179,9 +179,9 @@ proptest! {
         let stats = path.stats(end).cloned().unwrap_or_default();
         let dropped = stats.full.packets + stats.aqm.packets;
         prop_assert_eq!(arrivals.len() as u64 + copied.packets, popped.len() as u64 + lost.packets + dropped);
-        let fates: Vec<Dropped<Body>> = iter::from_fn(|| path.pop_dropped()).collect();
+        let fates: Vec<DroppedPacket<Body>> = iter::from_fn(|| path.pop_dropped()).collect();
         let count = |reason| fates.iter().filter(|dropped| dropped.reason == reason).count() as u64;
-        let by_reason = [Reason::Full, Reason::Early, Reason::Lost].map(count);
+        let by_reason = [DropReason::Full, DropReason::Early, DropReason::Lost].map(count);
         prop_assert_eq!(by_reason, [stats.full.packets, stats.aqm.packets, lost.packets]);
         prop_assert!(fates.is_sorted_by_key(|dropped| dropped.at));
         prop_assert!(fates.iter().all(|dropped| dropped.packet.entered <= dropped.at));

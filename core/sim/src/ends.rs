@@ -14,11 +14,11 @@ pub(crate) enum Ends {
     Fetch(Box<FetchNode>),
 }
 
-impl From<endpoints::Ends> for Ends {
-    fn from(ends: endpoints::Ends) -> Self {
+impl From<endpoints::FlowEnds> for Ends {
+    fn from(ends: endpoints::FlowEnds) -> Self {
         match ends {
-            endpoints::Ends::Push(sender, receiver) => Self::Push(sender, receiver),
-            endpoints::Ends::Pull(requester, router) => Self::Pull(requester, router),
+            endpoints::FlowEnds::Push(sender, receiver) => Self::Push(sender, receiver),
+            endpoints::FlowEnds::Pull(requester, router) => Self::Pull(requester, router),
         }
     }
 }

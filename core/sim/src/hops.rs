@@ -3,7 +3,7 @@
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::topology::back;
 use paceline_experiment::{Graph, HopOutcome, Topology, Way};
-use paceline_path::{Dropped, Packet, Path, Snapshot};
+use paceline_path::{DroppedPacket, Packet, Path, Snapshot};
 use paceline_telemetry::NodeReport;
 
 use crate::body::Body;
@@ -104,7 +104,7 @@ impl Hops {
     }
 
     /// Takes out a packet that a hop has dropped.
-    pub(crate) fn pop_dropped(&mut self) -> Option<(u32, Dropped<Body>)> {
+    pub(crate) fn pop_dropped(&mut self) -> Option<(u32, DroppedPacket<Body>)> {
         let found = (0..).zip(&mut self.paths).find_map(|(hop, path)| Some((hop, path.pop_dropped()?)));
         self.dropped = found.is_some();
         found

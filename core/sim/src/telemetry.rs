@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Seed, Telemetry, TelemetryOutcome, Truth};
-use paceline_path::Reason;
-use paceline_telemetry::{Edge, FlowReport, Header, Reader, Sink, SinkConfig};
+use paceline_experiment::{FlowTelemetry, Seed, TelemetryOutcome, Truth};
+use paceline_path::DropReason;
+use paceline_telemetry::{Edge, FlowReport, FlowSink, ReportReader, SinkConfig, TelemetryHeader};
 use paceline_transport::{Segment, Sender};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -56,7 +56,7 @@ impl Pause {
 
 /// Telemetry of a flow that is alive.
 pub(crate) struct Carried {
-    config: Telemetry,
+    config: FlowTelemetry,
     /// How long a report takes to the sender.
     delay: Nanos,
     /// Hops of its data.
@@ -67,13 +67,13 @@ pub(crate) struct Carried {
     unanswered: Option<(Time, u32)>,
     pause: Option<Pause>,
     answered: bool,
-    sink: Sink,
+    sink: FlowSink,
     pub(crate) sink_timer: Armed,
     nodes_due: Time,
     /// Reports on their way, with the time at which each arrives.
     on_way: VecDeque<(Time, FlowReport)>,
     losses: Pcg64,
-    reader: Reader,
+    reader: ReportReader,
     /// What the path has dropped, until the sink has named it.
     truth: Truth,
     outcome: TelemetryOutcome,
@@ -81,7 +81,14 @@ pub(crate) struct Carried {
 
 impl Carried {
     /// Of the flow with this number, whose data takes `route`; a report takes `back` where nothing else is said.
-    pub(crate) fn new(config: &Telemetry, seed: Seed, number: u32, route: Vec<u32>, back: Nanos, now: Time) -> Self {
+    pub(crate) fn new(
+        config: &FlowTelemetry,
+        seed: Seed,
+        number: u32,
+        route: Vec<u32>,
+        back: Nanos,
+        now: Time,
+    ) -> Self {
         let sink = SinkConfig { flow: number, synced: true, ..SinkConfig::default() };
         Self {
             delay: config.delay.unwrap_or(back) + config.faults.late,
@@ -91,12 +98,12 @@ impl Carried {
             unanswered: None,
             pause: None,
             answered: false,
-            sink: Sink::new(sink, now).every(config.interval),
+            sink: FlowSink::new(sink, now).every(config.interval),
             sink_timer: Armed::default(),
             nodes_due: now,
             on_way: VecDeque::new(),
             losses: seed.stream(&format!("reports {number}")),
-            reader: Reader::new(),
+            reader: ReportReader::new(),
             truth: Truth::default(),
             outcome: TelemetryOutcome::default(),
         }
@@ -117,7 +124,7 @@ impl Carried {
             long: None,
         };
         let trace = self.config.trace;
-        let header = Header::new(trace.profile, trace.hops, edge).encode();
+        let header = TelemetryHeader::new(trace.profile, trace.hops, edge).encode();
         Some(Box::new(Traced { segment: *segment, header, number, hop_limit: HOP_LIMIT }))
     }
 
@@ -142,7 +149,7 @@ impl Carried {
     }
 
     /// The path dropped a packet.
-    pub(crate) fn dropped(&mut self, traced: &Traced, reason: Reason) {
+    pub(crate) fn dropped(&mut self, traced: &Traced, reason: DropReason) {
         self.truth.dropped(traced.number, reason);
     }
 
@@ -155,13 +162,13 @@ impl Carried {
         due
     }
 
-    pub(crate) fn sink(&mut self) -> &mut Sink {
+    pub(crate) fn sink(&mut self) -> &mut FlowSink {
         &mut self.sink
     }
 
     /// A packet reaches the receiver.
     pub(crate) fn arrived(&mut self, now: Time, traced: &Traced) {
-        if let Ok((header, _)) = Header::decode(&traced.header) {
+        if let Ok((header, _)) = TelemetryHeader::decode(&traced.header) {
             self.sink.header(now, &header, 1);
         }
     }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use paceline_cc::observe::Observed;
 use paceline_cc::{Bytes, Codepoint, Env, Nanos, Rate, Spec, Time};
 use paceline_experiment::{
-    Application, Arrivals, Cross, Excess, Flow, Gaps, Layer, Moment, NewFlow, Outcome, Recorder, Sample, Seed, Subject,
-    Tap, Turn, Workload, endpoints,
+    AppTurn, Application, Arrivals, Cross, Excess, Flow, Gaps, Layer, Moment, NewFlow, Outcome, Recorder, Sample, Seed,
+    Subject, Tap, Workload, endpoints,
 };
 
 use crate::body::Body;
@@ -368,8 +368,8 @@ impl<'t> World<'t> {
         let Some(application) = &mut self.applications[live.family as usize] else { return };
         let (turn, wait) = application.turn();
         match turn {
-            Turn::Write(bytes) => live.ends.write(bytes),
-            Turn::Cut => live.ends.steering_mut().cut(),
+            AppTurn::Write(bytes) => live.ends.write(bytes),
+            AppTurn::Cut => live.ends.steering_mut().cut(),
         }
         self.timers.set(self.now + wait, Target::Application(number));
         self.release(number);

@@ -3,7 +3,7 @@
 use crate::common::{bulk, share, waiting};
 use paceline_cc::{Nanos, Rate};
 use paceline_experiment::{Config, Flow, Handover, OnOff, Seed, Topology, Via, Workload};
-use paceline_path::{Direction, Loss};
+use paceline_path::{Direction, LossModel};
 use paceline_sim::Body;
 
 /// Share of 24 Mbit/s, and packets that wait, over the last 20 of 30 s; 1 % of the data is lost at random.
@@ -12,7 +12,7 @@ fn run(controller: &str, via: Via) -> (f64, f64) {
     let path = |direction: &Direction| direction.build::<Body, _>(3, delay + delay, &|_| Err("no trace")).unwrap();
     let up = Direction { delay, ..Direction::default() };
     let queue = Some("droptail:bytes=2MB".parse().unwrap());
-    let down = Direction { rate: Some(Rate::from_mbps(24.0)), queue, loss: Some(Loss::Rate(0.01)), ..up.clone() };
+    let down = Direction { rate: Some(Rate::from_mbps(24.0)), queue, loss: Some(LossModel::Rate(0.01)), ..up.clone() };
     let config = Config {
         seed: Seed(1),
         duration: Nanos::from_secs(30),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::common::{Dumbbell, Policer, RandomLoss, StepDelay, bulk, share, variable};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::{FlowSeries, Outcome, Via};
-use paceline_path::{Schedule, Verdict};
+use paceline_path::{FilterVerdict, Schedule};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -163,9 +163,9 @@ fn a_policer_is_found_and_obeyed() {
         // From two rounds after it was found, when what left before has gone.
         let log = log.lock().unwrap();
         let obeying = Time::from_millis((found + 2 * rtt as usize) as u64)..Time::from_millis(end as u64);
-        let fates: Vec<Verdict> =
+        let fates: Vec<FilterVerdict> =
             log.iter().filter(|(at, _)| obeying.contains(at)).map(|(_, verdict)| *verdict).collect();
-        let lost = fates.iter().filter(|verdict| **verdict == Verdict::Lose).count() as f64 / fates.len() as f64;
+        let lost = fates.iter().filter(|verdict| **verdict == FilterVerdict::Lose).count() as f64 / fates.len() as f64;
         assert!(lost <= most, "{rtt} ms: {lost} of {} lost", fates.len());
     }
 }

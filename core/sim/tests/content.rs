@@ -6,8 +6,8 @@ use paceline_experiment::{
     Config, Content, ContentRouter, Flow, Graph, Outcome, Poisson, Seed, Tap, Topology, Via, Way, Workload,
 };
 use paceline_icn::Layout;
+use paceline_path::{DelaySplit, DropReason};
 use paceline_path::{Direction, Path, build_link};
-use paceline_path::{Reason, Split};
 use paceline_sim::Body;
 use paceline_transport::Segment;
 
@@ -151,13 +151,13 @@ impl Tap for Counts {
         self.sent += 1;
     }
 
-    fn on_arrival(&mut self, _now: Time, flow: u32, _segment: &Segment, _ce: bool, _delay: &Split) {
+    fn on_arrival(&mut self, _now: Time, flow: u32, _segment: &Segment, _ce: bool, _delay: &DelaySplit) {
         assert_eq!(flow, 0);
         self.arrived += 1;
     }
 
     fn on_dropped(&mut self, flow: u32, _segment: &Segment, fate: &paceline_experiment::Fate<'_>) {
-        assert_eq!((flow, fate.reason), (0, Reason::Lost));
+        assert_eq!((flow, fate.reason), (0, DropReason::Lost));
         self.dropped += 1;
     }
 }

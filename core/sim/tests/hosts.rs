@@ -4,8 +4,8 @@
 use crate::common::{Dumbbell, bulk, share, variable};
 use paceline_cc::{Bytes, Nanos, Time};
 use paceline_experiment::{Flow, Handover, Tap, Timing, Via, Workload};
-use paceline_path::Split;
-use paceline_path::queue::Limit;
+use paceline_path::DelaySplit;
+use paceline_path::queue::QueueBound;
 use paceline_transport::{AckSegment, Segment, Sender};
 
 /// Compares the window in force with the controller's while marks are not answered.
@@ -140,7 +140,7 @@ fn arrival_times_let_chirps_survive_stretched_acknowledgements() {
 fn bias(timers: Timing, seed: u64) -> f64 {
     let near = Flow { timers, ..bulk("reno", Via::tcp(None)) };
     let far = Flow { extra_delay: Nanos::from_millis(10), start: Time::from_millis(100 * seed), ..near.clone() };
-    let limit = Limit { bdp: Some(2.0), ..Limit::NONE };
+    let limit = QueueBound { bdp: Some(2.0), ..QueueBound::NONE };
     let outcome = Dumbbell { limit, ..Dumbbell::new(100.0, 20, vec![near, far]) }.run(60);
     share(&outcome, 0, 20_000, 60_000) / share(&outcome, 1, 20_000, 60_000)
 }
@@ -174,7 +174,7 @@ impl Tap for Order {
         self.departures.push(now);
     }
 
-    fn on_arrival(&mut self, _now: Time, _flow: u32, segment: &Segment, _ce: bool, _delay: &Split) {
+    fn on_arrival(&mut self, _now: Time, _flow: u32, segment: &Segment, _ce: bool, _delay: &DelaySplit) {
         self.arrived.push(segment.seq);
     }
 

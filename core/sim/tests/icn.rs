@@ -6,7 +6,7 @@ use paceline_cc::{Bytes, Nanos, Rate, Time};
 use paceline_experiment::icn::Asking;
 use paceline_experiment::{Config, Flow, FlowOutcome, Outcome, Poisson, Seed, Timing, Topology, Via, Workload};
 use paceline_icn::flow::Aggregation;
-use paceline_path::queue::Limit;
+use paceline_path::queue::QueueBound;
 use paceline_path::{Direction, Path, QueueSpec, Schedule, build_link};
 use paceline_sim::Body;
 
@@ -118,7 +118,7 @@ fn requests_are_paced_at_the_rate() {
 #[test]
 fn four_flows_share_a_link() {
     let mut dumbbell = Dumbbell::new(100.0, 20, vec![asks("bbr"); 4]);
-    dumbbell.limit = Limit { bytes: Some(500_000), ..Limit::NONE };
+    dumbbell.limit = QueueBound { bytes: Some(500_000), ..QueueBound::NONE };
     let outcome = dumbbell.run(30);
     let got = shares(&outcome, 4, 20_000, 30_000);
     assert!(jain(&got) >= 0.98, "{got:?}");
@@ -133,7 +133,7 @@ fn a_step_of_the_capacity_is_filled_within_a_second() {
     let steps = [step(0, 200.0), step(6, 500.0), step(12, 800.0), step(18, 1000.0), step(24, 500.0), step(30, 200.0)];
     let mut dumbbell = Dumbbell::new(200.0, 5, vec![asks("bbr")]);
     dumbbell.schedule = Schedule::steps(&steps, None);
-    dumbbell.limit = Limit { packets: Some(1000), ..Limit::NONE };
+    dumbbell.limit = QueueBound { packets: Some(1000), ..QueueBound::NONE };
     let outcome = dumbbell.run(36);
     for at in [6, 12, 18, 24, 30] {
         let used = share(&outcome, 0, at * 1000 + 1000, at * 1000 + 2000);
@@ -201,7 +201,7 @@ fn reordering_costs_little() {
 fn small_buffers_do_not_stall() {
     for (controller, least) in [("bbr", 0.75), ("cubic", 0.5), ("copa", 0.6)] {
         let mut dumbbell = Dumbbell::new(100.0, 20, vec![asks(controller)]);
-        dumbbell.limit = Limit { bytes: Some(25_000), ..Limit::NONE };
+        dumbbell.limit = QueueBound { bytes: Some(25_000), ..QueueBound::NONE };
         let used = share(&dumbbell.run(20), 0, 5_000, 20_000);
         assert!(used >= least, "{controller}: {used}");
     }

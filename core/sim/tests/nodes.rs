@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use paceline_cc::{Codepoint, Nanos, Rate, Time};
 use paceline_experiment::{Config, Flow, Graph, Node, Seed, Topology, UdpPacket, Via};
-use paceline_path::queue::Limit;
+use paceline_path::queue::QueueBound;
 use paceline_path::{Delay, Link, Path, QueueSpec, Schedule};
 use paceline_sim::{Body, NodeId, World, address};
 
@@ -74,7 +74,7 @@ fn chain(flows: Vec<Flow>, rate: Option<Rate>) -> (Config<Body>, [u32; 3]) {
     graph.link("far", ["r", "b"]).unwrap();
     let delay = |ms| Path::new().delay(Delay::new(Nanos::from_millis(ms)));
     let slow = |rate| {
-        let queue = QueueSpec::DropTail { limit: Limit::NONE }.build(rate, Nanos::ZERO, 1);
+        let queue = QueueSpec::DropTail { limit: QueueBound::NONE }.build(rate, Nanos::ZERO, 1);
         Path::new().link(Link::new(Schedule::constant(rate), queue)).delay(Delay::new(Nanos::from_millis(2)))
     };
     let paths = vec![delay(1), delay(1), rate.map_or_else(|| delay(2), slow), delay(2)];

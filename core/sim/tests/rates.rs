@@ -7,7 +7,7 @@ use paceline_cc::observe::{Event, Observer};
 use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::{Controller, Nanos, Rate, Spec};
 use paceline_experiment::{Config, Flow, Handover, Layer, Seed, Subject, Tap, Topology, Via};
-use paceline_path::{Direction, Loss, Reorder};
+use paceline_path::{Direction, LossModel, Reorder};
 use paceline_sim::Body;
 
 /// The largest rate that each of a flow's controllers was told, in Mbit/s, and how many.
@@ -72,7 +72,7 @@ fn told(controller: &str, via: Via, harm: &Harm) -> Rates {
     let down = Direction {
         rate: Some(Rate::from_mbps(LINK_MBPS)),
         queue: Some(format!("droptail:bdp={}", harm.bdp).parse().unwrap()),
-        loss: (harm.loss > 0.0).then_some(Loss::Rate(harm.loss)),
+        loss: (harm.loss > 0.0).then_some(LossModel::Rate(harm.loss)),
         duplicate: (harm.duplicate > 0.0).then_some(harm.duplicate),
         reorder: (harm.reorder > 0.0).then_some(Reorder { share: harm.reorder, delay: LATE }),
         ..up.clone()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Codepoint, Nanos, Rate, Time};
 use paceline_path::{Direction, Packet, Path, Synth, Trace};
-use paceline_transport::saturator::{LOWER, Opportunities, Saturator, Seen, UPPER};
+use paceline_transport::saturator::{LOWER, Opportunities, Saturator, SaturatorSeen, UPPER};
 
 /// Bytes of a packet of data, and of an acknowledgement, from the IP header on.
 const DATA: u32 = 1500;
@@ -16,14 +16,14 @@ const LEAD: Nanos = Nanos::from_secs(5);
 #[derive(Clone)]
 enum Body {
     Data(u64, Time),
-    Ack(Seen),
+    Ack(SaturatorSeen),
 }
 
 /// One end: what it sends, and what it records.
 struct End {
     saturator: Saturator,
     record: Opportunities,
-    seen: Option<Seen>,
+    seen: Option<SaturatorSeen>,
     ack_due: Time,
     held: Vec<Nanos>,
 }
@@ -37,7 +37,7 @@ impl End {
                     self.ack_due = now;
                 }
                 if self.seen.is_none_or(|seen| number >= seen.next) {
-                    self.seen = Some(Seen { next: number + 1, sent_at, received_at: now });
+                    self.seen = Some(SaturatorSeen { next: number + 1, sent_at, received_at: now });
                 }
             }
             Body::Ack(seen) => {

@@ -4,8 +4,8 @@
 use crate::common::bulk;
 use crate::topology::{link, run, topology, way};
 use paceline_cc::{Cause, Nanos, Rate, Time};
-use paceline_experiment::{Faults, Flow, Outcome, Tap, Telemetry, Topology, Trace, Via};
-use paceline_path::{Direction, Loss, Rates, Split};
+use paceline_experiment::{Faults, Flow, FlowTelemetry, Outcome, ReportTrace, Tap, Topology, Via};
+use paceline_path::{DelaySplit, Direction, LossModel, Rates};
 use paceline_sim::Body;
 use paceline_transport::Segment;
 
@@ -20,9 +20,13 @@ pub(crate) const COUNTED: &str = "C1";
 
 /// A flow with the header of this profile on its packets.
 pub(crate) fn listening(controller: &str, trace: &str) -> Flow {
-    let trace: Trace = trace.parse().unwrap();
+    let trace: ReportTrace = trace.parse().unwrap();
     let flow = bulk(controller, Via::tcp(None));
-    Flow { mss: flow.mss - trace.header_bytes(), telemetry: Some(Telemetry { trace, ..Telemetry::default() }), ..flow }
+    Flow {
+        mss: flow.mss - trace.header_bytes(),
+        telemetry: Some(FlowTelemetry { trace, ..FlowTelemetry::default() }),
+        ..flow
+    }
 }
 
 /// The same with reports that fail in some way.
@@ -37,7 +41,7 @@ pub(crate) fn plain() -> Flow {
 }
 
 pub(crate) fn lossy(direction: Direction, loss: f64) -> Direction {
-    Direction { loss: (loss > 0.0).then_some(Loss::Rate(loss)), ..direction }
+    Direction { loss: (loss > 0.0).then_some(LossModel::Rate(loss)), ..direction }
 }
 
 /// A bottleneck with a queue of so many packets, 20 ms, and this share lost behind it.
@@ -71,7 +75,7 @@ fn jain(shares: &[f64]) -> f64 {
 pub(crate) struct Bins(Vec<Vec<u64>>);
 
 impl Tap for Bins {
-    fn on_arrival(&mut self, now: Time, flow: u32, segment: &Segment, _: bool, _: &Split) {
+    fn on_arrival(&mut self, now: Time, flow: u32, segment: &Segment, _: bool, _: &DelaySplit) {
         let (flow, bin) = (flow as usize, (now.as_nanos() / 100_000_000) as usize);
         if self.0.len() <= flow {
             self.0.resize(flow + 1, Vec::new());

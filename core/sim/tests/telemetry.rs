@@ -6,8 +6,10 @@ use crate::common::bulk;
 use crate::topology::{link, run, topology, way};
 use paceline_cc::observe::{Event, Observer};
 use paceline_cc::{Cause, Controller, Hop, Nanos, Rate, Time};
-use paceline_experiment::{Config, Faults, Flow, Outcome, Seed, Subject, Tap, Telemetry, Topology, Trace, Via};
-use paceline_path::{Direction, Loss, Split};
+use paceline_experiment::{
+    Config, Faults, Flow, FlowTelemetry, Outcome, ReportTrace, Seed, Subject, Tap, Topology, Via,
+};
+use paceline_path::{DelaySplit, Direction, LossModel};
 use paceline_sim::Body;
 use paceline_transport::Segment;
 
@@ -52,15 +54,15 @@ impl Tap for Watch {
         (of.flow == 0).then(|| Box::new(self.heard.clone()) as Box<dyn Observer>)
     }
 
-    fn on_arrival(&mut self, _: Time, flow: u32, segment: &Segment, _: bool, _: &Split) {
+    fn on_arrival(&mut self, _: Time, flow: u32, segment: &Segment, _: bool, _: &DelaySplit) {
         self.payload += if flow == 0 { u64::from(segment.bytes) } else { 0 };
     }
 }
 
 fn carrying(trace: &str, flow: Flow) -> Flow {
-    let trace: Trace = trace.parse().unwrap();
+    let trace: ReportTrace = trace.parse().unwrap();
     let mss = flow.mss - trace.header_bytes();
-    Flow { mss, telemetry: Some(Telemetry { trace, ..Telemetry::default() }), ..flow }
+    Flow { mss, telemetry: Some(FlowTelemetry { trace, ..FlowTelemetry::default() }), ..flow }
 }
 
 fn cubic() -> Flow {
@@ -75,7 +77,7 @@ fn with_faults(faults: Faults) -> Flow {
 
 /// 20 Mbit/s and 20 ms with this queue, and this share lost behind it.
 fn radio(queue: &str, loss: f64) -> Topology<Body> {
-    let lossy = Direction { loss: (loss > 0.0).then_some(Loss::Rate(loss)), ..link(20.0, queue, 10) };
+    let lossy = Direction { loss: (loss > 0.0).then_some(LossModel::Rate(loss)), ..link(20.0, queue, 10) };
     topology(&[("radio", ["ap", "sta"], lossy)], 1)
 }
 
@@ -252,7 +254,7 @@ fn a_sink_that_lies_is_heard_and_the_truth_is_on_record() {
 
 #[test]
 fn a_report_takes_as_long_as_an_acknowledgement_or_as_it_is_asked_to() {
-    let first = |change: fn(&mut Telemetry)| {
+    let first = |change: fn(&mut FlowTelemetry)| {
         let mut flow = carrying("L1", cubic());
         change(flow.telemetry.as_mut().unwrap());
         watched(radio("droptail:packets=60", 0.0), vec![flow], 2).1.reports[0].0

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::common::bulk;
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::{Config, Fate, Flow, Graph, Outcome, Seed, Tap, Topology, Via, Way, Workload};
-use paceline_path::{Direction, Loss, Path, Reason, Snapshot, Split};
+use paceline_path::{DelaySplit, Direction, DropReason, LossModel, Path, Snapshot};
 use paceline_sim::Body;
 use paceline_transport::Segment;
 
@@ -100,16 +100,16 @@ fn a_parking_lot_is_shared_as_theory_says() {
 struct Watch {
     dropped: BTreeMap<(String, bool), u64>,
     snapshots: Vec<(Time, Vec<Option<Snapshot>>)>,
-    delays: Vec<Split>,
+    delays: Vec<DelaySplit>,
 }
 
 impl Tap for Watch {
-    fn on_arrival(&mut self, _: Time, _: u32, _: &Segment, _: bool, delay: &Split) {
+    fn on_arrival(&mut self, _: Time, _: u32, _: &Segment, _: bool, delay: &DelaySplit) {
         self.delays.push(*delay);
     }
 
     fn on_dropped(&mut self, _: u32, _: &Segment, fate: &Fate<'_>) {
-        *self.dropped.entry((fate.hop.to_owned(), fate.reason == Reason::Lost)).or_default() += 1;
+        *self.dropped.entry((fate.hop.to_owned(), fate.reason == DropReason::Lost)).or_default() += 1;
     }
 
     fn snapshot_every(&self) -> Option<Nanos> {
@@ -124,7 +124,7 @@ impl Tap for Watch {
 
 /// Station, access point, access point, station; the second radio is the bottleneck, the first loses packets.
 fn chain() -> Topology<Body> {
-    let lossy = Direction { loss: Some(Loss::Rate(0.01)), ..link(20.0, "droptail:packets=60", 2) };
+    let lossy = Direction { loss: Some(LossModel::Rate(0.01)), ..link(20.0, "droptail:packets=60", 2) };
     let links = [
         ("radio1", ["sta1", "ap1"], lossy),
         ("wire", ["ap1", "ap2"], link(100.0, "droptail:packets=300", 10)),

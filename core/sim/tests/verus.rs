@@ -7,7 +7,7 @@ use crate::common::{Dumbbell, RandomLoss, bulk, share, variable};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::{Flow, FlowOutcome, Handover, Outcome, Via};
 use paceline_path::Schedule;
-use paceline_path::queue::Limit;
+use paceline_path::queue::QueueBound;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -181,7 +181,7 @@ fn a_short_buffer_is_not_flooded() {
                 // 20 ms of 20 Mbit/s are 50 kB.
                 let flow = |i| Flow { start: Time::from_millis(300 * i), ..bulk("verus", via.clone()) };
                 let mut dumbbell = Dumbbell::new(20.0, 20, (0..flows).map(flow).collect());
-                dumbbell.limit = Limit::bytes(12_500 * quarters);
+                dumbbell.limit = QueueBound::bytes(12_500 * quarters);
                 let outcome = dumbbell.run(20);
                 let sum = |count: fn(&FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>() as f64;
                 let (sent, arrived) = (sum(|flow| flow.sender.packets_sent), sum(|flow| flow.packets_arrived));

@@ -6,7 +6,7 @@
 use crate::common::{Dumbbell, PeriodicLoss, bulk, jain, mean, share, span, variable};
 use paceline_cc::Nanos;
 use paceline_experiment::{Flow, OnOff, Outcome, Timing, Via, Workload};
-use paceline_path::queue::Limit;
+use paceline_path::queue::QueueBound;
 
 fn tcp(controller: &str) -> Flow {
     bulk(controller, Via::tcp(None))
@@ -14,7 +14,7 @@ fn tcp(controller: &str) -> Flow {
 
 /// One flow over 100 Mbit/s and a drop-tail queue of one BDP.
 fn one_bdp(controller: &str, rtt: u64, seconds: u64) -> Outcome {
-    let limit = Limit { bdp: Some(1.0), ..Limit::NONE };
+    let limit = QueueBound { bdp: Some(1.0), ..QueueBound::NONE };
     Dumbbell { limit, ..Dumbbell::new(100.0, rtt, vec![tcp(controller)]) }.run(seconds)
 }
 
@@ -115,7 +115,7 @@ fn cubic_is_reno_on_short_paths() {
 #[test]
 fn two_like_flows_share_equally() {
     for controller in ["reno", "cubic"] {
-        let limit = Limit { bdp: Some(1.0), ..Limit::NONE };
+        let limit = QueueBound { bdp: Some(1.0), ..QueueBound::NONE };
         let late = Flow { start: paceline_cc::Time::from_millis(3_000), ..tcp(controller) };
         let outcome = Dumbbell { limit, ..Dumbbell::new(50.0, 20, vec![tcp(controller), late]) }.run(120);
         let shares: Vec<f64> = (0..2).map(|flow| share(&outcome, flow, 40_000, 120_000)).collect();
@@ -184,8 +184,11 @@ fn after_a_silence_a_reduced_window_leaves() {
     for controller in ["reno", "cubic", "bic", "dctcp"] {
         let bursts = OnOff { on: Nanos::from_millis(1_500), off: Nanos::from_millis(1_000), random: false };
         let flow = Flow { workload: Workload::OnOff(bursts), ..tcp(controller) };
-        let outcome =
-            Dumbbell { limit: Limit { bdp: Some(1.0), ..Limit::NONE }, ..Dumbbell::new(20.0, 40, vec![flow]) }.run(4);
+        let outcome = Dumbbell {
+            limit: QueueBound { bdp: Some(1.0), ..QueueBound::NONE },
+            ..Dumbbell::new(20.0, 40, vec![flow])
+        }
+        .run(4);
         let in_flight = &outcome.series.as_ref().unwrap().flows[0].in_flight_packets;
         let most = |from: usize, to: usize| in_flight[from..to].iter().copied().fold(0.0, f64::max);
         assert!(most(1_000, 1_500) > 30.0, "{controller} has little to restart from: {}", most(1_000, 1_500));

@@ -6,10 +6,10 @@
 //! 1. *Counters.* A hop writes its count of dropped packets before the packet is queued, so the difference of two records is
 //!    what was dropped between them. None dropped: this queue dropped nothing of the gap. Where the hop counts the flow's own
 //!    drops ([`NodeRecord::flow_dropped`]), some dropped are as many of the gap. Where it counts all flows', they are the flow's
-//!    if it is alone, else whichever of the two reasons is likelier ([`Span::allocate`]).
+//!    if it is alone, else whichever of the two reasons is likelier ([`CountedSpan::allocate`]).
 //! 2. *Room.* Without counters a queue can have dropped something only if it can have become full in between: the packets that
 //!    came to it after the one before the gap must be enough to take the room that this one saw, and the one behind the gap must
-//!    still see a queue that is nearly full ([`Hop::reaches`]). This takes the place of a fixed threshold such as "4 packets or
+//!    still see a queue that is nearly full ([`HopAtGap::reaches`]). This takes the place of a fixed threshold such as "4 packets or
 //!    10 % of the limit": a queue of 16 packets that is half full is far from full for one flow, and a queue of 250 with room
 //!    for 8 is not for ten flows. Buffers of segmentation offload come and are dropped whole, so that a queue may have dropped one
 //!    for which it had almost enough room.
@@ -46,7 +46,7 @@ pub enum Drops {
 
 /// One hop about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct Hop {
+pub struct HopAtGap {
     /// What it wrote into the packet before the gap.
     pub before: Option<NodeRecord>,
     /// What it wrote into the packet behind it.
@@ -63,7 +63,7 @@ pub struct Hop {
 
 /// Missing packets by reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Split {
+pub struct LossSplit {
     /// A full queue dropped them.
     pub queue: u32,
     /// The medium lost them.
@@ -72,7 +72,7 @@ pub struct Split {
     pub unknown: u32,
 }
 
-impl Split {
+impl LossSplit {
     pub(crate) fn add(&mut self, other: Self) {
         self.queue = self.queue.saturating_add(other.queue);
         self.medium = self.medium.saturating_add(other.medium);
@@ -88,7 +88,7 @@ enum Finding {
     Unknown,
 }
 
-impl Hop {
+impl HopAtGap {
     /// Whether the queue can have become full while `missing` packets of the flow passed, and what came with them, and still shows
     /// it; `None`: its room is not known.
     pub fn reaches(&self, missing: u32) -> Option<bool> {
@@ -142,7 +142,7 @@ fn room(record: Option<NodeRecord>) -> Option<f64> {
 }
 
 /// Splits a gap of `missing` packets. `complete`: every hop of the path wrote a record.
-pub fn judge(missing: u32, hops: &[Hop], complete: bool) -> Split {
+pub fn judge(missing: u32, hops: &[HopAtGap], complete: bool) -> LossSplit {
     let (mut queue, mut full, mut known) = (0u32, false, complete && !hops.is_empty());
     for hop in hops {
         match hop.finding(missing) {
@@ -155,15 +155,15 @@ pub fn judge(missing: u32, hops: &[Hop], complete: bool) -> Split {
     let queue = queue.min(missing);
     let rest = missing - queue;
     match (full, known) {
-        (true, _) => Split { queue: missing, ..Split::default() },
-        (false, true) => Split { queue, medium: rest, unknown: 0 },
-        (false, false) => Split { queue, medium: 0, unknown: rest },
+        (true, _) => LossSplit { queue: missing, ..LossSplit::default() },
+        (false, true) => LossSplit { queue, medium: rest, unknown: 0 },
+        (false, false) => LossSplit { queue, medium: 0, unknown: rest },
     }
 }
 
 /// The packets between two that carried a hop's counter: some gaps, and the drops of all flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
+pub struct CountedSpan {
     /// Packets that the queue dropped in it.
     pub drops: u32,
     /// The flow's share of them: 1 where they are its own, else its share of what came to the queue.
@@ -172,13 +172,13 @@ pub struct Span {
     pub medium: f64,
 }
 
-impl Span {
+impl CountedSpan {
     /// How many packets of each gap the queue dropped. `gaps`: how many packets each misses, and its hop.
     ///
     /// A flow that is alone lost all of them, first where the queue can have become full, and there where it had least room. Among
     /// several flows a missing packet was dropped if the queue can have become full and that is likelier than that the medium lost
     /// it: of the packets that came to the full queue `drops` were dropped, and of the flow's packets `medium` are lost at any time.
-    pub fn allocate(&self, gaps: &[(u32, Hop)]) -> Vec<u32> {
+    pub fn allocate(&self, gaps: &[(u32, HopAtGap)]) -> Vec<u32> {
         let mut given = vec![0; gaps.len()];
         let fills = |gap: usize| gaps[gap].1.fills(gaps[gap].0) != Some(false);
         let alone = self.share >= ALONE;

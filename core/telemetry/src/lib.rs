@@ -11,9 +11,9 @@ pub mod report;
 pub mod sink;
 pub mod wire;
 
-pub use classify::Split;
-pub use node::{Meter, Queue};
-pub use reader::{Reader, Record};
-pub use report::{FlowReport, HopReport, Latency, NodeReport, ReportError, Tuple};
-pub use sink::{Judged, Sink, SinkConfig};
-pub use wire::{Edge, Header, Long, NodeRecord, Profile, Standard, WireError, push_record};
+pub use classify::LossSplit;
+pub use node::{QueueMeter, QueueMoment};
+pub use reader::{PathRecord, ReportReader};
+pub use report::{FlowReport, HopReport, Latency, MalformedReport, NodeReport, Tuple};
+pub use sink::{FlowSink, JudgedGap, SinkConfig};
+pub use wire::{Edge, Long, NodeRecord, RecordProfile, StandardEdge, TelemetryHeader, WireError, push_record};

@@ -30,7 +30,7 @@ pub fn enough(packets: u64, squares: u64) -> u32 {
 
 /// A queue at one moment, in whatever it is limited by. What is not known is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Queue {
+pub struct QueueMoment {
     /// Packets for which there is room: the limit less what waits, in packets; of a queue that is limited in octets, those of
     /// [`crate::report::REFERENCE`] octets.
     pub room_packets: Option<u32>,
@@ -50,7 +50,7 @@ pub struct Queue {
 
 /// Meters the arrivals of one egress queue.
 #[derive(Clone, Debug)]
-pub struct Meter {
+pub struct QueueMeter {
     node: u32,
     ingress: Option<u16>,
     egress: Option<u16>,
@@ -97,7 +97,7 @@ impl Second {
     }
 }
 
-impl Meter {
+impl QueueMeter {
     /// Of the queue of interface `egress` of `node`.
     pub fn new(node: u32, ingress: Option<u16>, egress: Option<u16>) -> Self {
         let second = Second { number: 0, packets: 0, squares: 0, enough: 1 };
@@ -144,7 +144,7 @@ impl Meter {
     }
 
     /// What the hop writes into a packet that leaves with `hop_limit` and finds `queue`.
-    pub fn record(&self, now: Time, hop_limit: u8, queue: &Queue) -> NodeRecord {
+    pub fn record(&self, now: Time, hop_limit: u8, queue: &QueueMoment) -> NodeRecord {
         NodeRecord {
             hop_limit,
             node: self.node,
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn rates_follow_the_last_tenth_of_a_second_and_flows_the_last_second() {
-        let mut meter = Meter::new(7, Some(1), Some(2));
+        let mut meter = QueueMeter::new(7, Some(1), Some(2));
         assert_eq!((meter.arrival_pps(Time::ZERO), meter.flows(Time::ZERO)), (0.0, 0));
         // A packet a millisecond of three flows in turn.
         for ms in 0..1000 {
@@ -194,7 +194,7 @@ mod tests {
         let equal = |flows: u64| enough(1_650, 1_650 * 1_650 / flows);
         assert_eq!([enough(0, 0), equal(52), equal(2), equal(200), enough(110, 8_120)], [1, 7, 10, 2, 10]);
         // Two flows of 800 packets a second, sixty of one or two, and the acknowledgements of three more.
-        let mut meter = Meter::new(7, None, None);
+        let mut meter = QueueMeter::new(7, None, None);
         for ms in 0..4_000 {
             let now = Time::from_millis(ms);
             meter.arrived(now, ms % 2, 1500);
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(meter.flows(Time::from_millis(500)), 62);
         assert_eq!(meter.flows(Time::from_millis(3_999)), 2);
         // Two hundred equal ones of eight a second do, and so does one that comes with an initial window.
-        let mut meter = Meter::new(7, None, None);
+        let mut meter = QueueMeter::new(7, None, None);
         for packet in 0..6_400 {
             meter.arrived(Time::from_nanos(packet * 625_000), packet % 200, 1500);
         }
@@ -218,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_record_says_what_the_hop_knows() {
-        let mut meter = Meter::new(7, None, Some(2));
+        let mut meter = QueueMeter::new(7, None, Some(2));
         meter.arrived(Time::from_millis(5), 1, 1500);
-        let queue = Queue { room_packets: Some(3), dropped: Some(65_536 + 9), ..Queue::default() };
+        let queue = QueueMoment { room_packets: Some(3), dropped: Some(65_536 + 9), ..QueueMoment::default() };
         let record = meter.record(Time::from_millis(5), 62, &queue);
         assert_eq!((record.node, record.ingress, record.egress, record.hop_limit), (7, None, Some(2), 62));
         assert_eq!(
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn many_flows_cost_bounded_memory() {
-        let mut meter = Meter::new(7, None, None);
+        let mut meter = QueueMeter::new(7, None, None);
         for flow in 0..100_000 {
             meter.arrived(Time::from_nanos(flow), flow, 1500);
         }

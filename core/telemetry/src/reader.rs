@@ -2,7 +2,7 @@
 
 use paceline_cc::{Cause, Hop, Nanos, Telemetry, Time};
 
-use crate::report::{FlowReport, ReportError};
+use crate::report::{FlowReport, MalformedReport};
 
 /// The longest that a report counts (our choice: never so long that a person notices).
 pub const LONGEST: Nanos = Nanos::from_millis(500);
@@ -16,7 +16,7 @@ const INTERVAL: Nanos = crate::sink::INTERVAL;
 
 /// What a controller in the kernel reads of the newest report.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Record {
+pub struct PathRecord {
     /// Number of the report.
     pub rseq: u64,
     /// When it came, by the sender's clock.
@@ -54,13 +54,13 @@ pub enum Refused {
     },
     /// It says what cannot be.
     #[error(transparent)]
-    Wrong(#[from] ReportError),
+    Wrong(#[from] MalformedReport),
 }
 
 /// One flow's reports.
 #[derive(Clone, Debug)]
-pub struct Reader {
-    newest: Option<Record>,
+pub struct ReportReader {
+    newest: Option<PathRecord>,
     /// Mean time between reports.
     interval: Nanos,
     /// The newest losses that a report gave a reason for, and when.
@@ -73,13 +73,13 @@ pub struct Reader {
     hops: Vec<Hop>,
 }
 
-impl Default for Reader {
+impl Default for ReportReader {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Reader {
+impl ReportReader {
     /// Of a flow that has not had a report yet.
     pub fn new() -> Self {
         let (interval, horizon) = (INTERVAL, INTERVAL);
@@ -90,9 +90,9 @@ impl Reader {
     ///
     /// # Errors
     /// [`Refused`] when it is not believed; nothing changes then.
-    pub fn take(&mut self, now: Time, report: &FlowReport, srtt: Nanos) -> Result<Record, Refused> {
+    pub fn take(&mut self, now: Time, report: &FlowReport, srtt: Nanos) -> Result<PathRecord, Refused> {
         report.check()?;
-        if let Some(Record { rseq: newest, .. }) = self.newest
+        if let Some(PathRecord { rseq: newest, .. }) = self.newest
             && report.rseq <= newest
         {
             return Err(Refused::Old { rseq: report.rseq, newest });
@@ -112,7 +112,7 @@ impl Reader {
         self.hops.extend(report.hops.iter().map(crate::report::HopReport::hop));
         let bottleneck = report.bottleneck();
         let fresh_for = (self.interval.mul_div(3, 1) + srtt.mul_div(2, 1) + TIMEOUT).min(LONGEST);
-        let mut record = Record {
+        let mut record = PathRecord {
             rseq: report.rseq,
             at: now,
             fresh_for,
@@ -158,7 +158,7 @@ impl Reader {
     }
 
     /// The newest report, as a controller in the kernel reads it.
-    pub fn record(&self) -> Option<Record> {
+    pub fn record(&self) -> Option<PathRecord> {
         self.newest
     }
 

@@ -257,7 +257,7 @@ impl Default for NodeReport {
 
 /// Why octets are not a report.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportError {
+pub enum MalformedReport {
     /// Longer than any report.
     #[error("{0} octets are too many for a report, at most {MAX_OCTETS}")]
     Long(usize),
@@ -284,8 +284,8 @@ impl FlowReport {
     /// Reads a report.
     ///
     /// # Errors
-    /// [`ReportError`] when it is malformed, or contradicts itself.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, ReportError> {
+    /// [`MalformedReport`] when it is malformed, or contradicts itself.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, MalformedReport> {
         let report: Self = parse(bytes)?;
         report.check()?;
         Ok(report)
@@ -294,18 +294,18 @@ impl FlowReport {
     /// Whether its numbers can be.
     ///
     /// # Errors
-    /// [`ReportError`] with the first that cannot.
-    pub fn check(&self) -> Result<(), ReportError> {
+    /// [`MalformedReport`] with the first that cannot.
+    pub fn check(&self) -> Result<(), MalformedReport> {
         spoken(self.v, self.ns)?;
         let lost = u64::from(self.lost_q) + u64::from(self.lost_m) + u64::from(self.lost_u);
         if u64::from(self.rcv) + lost > u64::from(self.exp) {
-            return Err(ReportError::Nonsense("exp is less than what came and what was lost"));
+            return Err(MalformedReport::Nonsense("exp is less than what came and what was lost"));
         }
         if self.hops.len() > MAX_HOPS {
-            return Err(ReportError::Nonsense("it has too many hops"));
+            return Err(MalformedReport::Nonsense("it has too many hops"));
         }
         if self.bottleneck.is_some_and(|hop| usize::from(hop) >= self.hops.len()) {
-            return Err(ReportError::Nonsense("bottleneck is not one of the hops"));
+            return Err(MalformedReport::Nonsense("bottleneck is not one of the hops"));
         }
         Ok(())
     }
@@ -335,26 +335,26 @@ impl NodeReport {
     /// Reads a report.
     ///
     /// # Errors
-    /// [`ReportError`] when it is malformed.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, ReportError> {
+    /// [`MalformedReport`] when it is malformed.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, MalformedReport> {
         let report: Self = parse(bytes)?;
         spoken(report.v, report.ns)?;
         Ok(report)
     }
 }
 
-fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReportError> {
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, MalformedReport> {
     if bytes.len() > MAX_OCTETS {
-        return Err(ReportError::Long(bytes.len()));
+        return Err(MalformedReport::Long(bytes.len()));
     }
-    serde_json::from_slice(bytes).map_err(ReportError::Json)
+    serde_json::from_slice(bytes).map_err(MalformedReport::Json)
 }
 
-fn spoken(version: u8, namespace: u16) -> Result<(), ReportError> {
+fn spoken(version: u8, namespace: u16) -> Result<(), MalformedReport> {
     match (version, namespace) {
         (VERSION, NAMESPACE) => Ok(()),
-        (VERSION, _) => Err(ReportError::Namespace(namespace)),
-        _ => Err(ReportError::Version(version)),
+        (VERSION, _) => Err(MalformedReport::Namespace(namespace)),
+        _ => Err(MalformedReport::Version(version)),
     }
 }
 

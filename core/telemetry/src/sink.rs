@@ -12,9 +12,9 @@ mod tests;
 
 use paceline_cc::{Cause, Nanos, Time};
 
-use crate::classify::Split;
+use crate::classify::LossSplit;
 use crate::report::{FlowReport, HopReport, NodeReport, Tuple};
-use crate::wire::{Edge, Header, MAX_HOPS, NodeRecord};
+use crate::wire::{Edge, MAX_HOPS, NodeRecord, TelemetryHeader};
 
 use delay::Delays;
 use gaps::{Came, Gaps};
@@ -54,18 +54,18 @@ pub struct SinkConfig {
 
 /// Consecutive missing packets that were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct JudgedGap {
     /// Number of the first.
     pub first: u32,
     /// Numbers in it; late packets may have come of some.
     pub numbers: u32,
     /// Why those were lost that have not come.
-    pub split: Split,
+    pub split: LossSplit,
 }
 
 /// One flow at its receiver.
 #[derive(Clone, Debug)]
-pub struct Sink {
+pub struct FlowSink {
     config: SinkConfig,
     interval: Nanos,
     sequence: Sequence,
@@ -99,10 +99,10 @@ struct Window {
     expected: u32,
     received: u32,
     late: u32,
-    lost: Split,
+    lost: LossSplit,
 }
 
-impl Sink {
+impl FlowSink {
     /// Of a flow whose first packet comes about `now`, by the sink's clock. Reports are numbered from the microseconds of that
     /// clock on, so that those of a sink that was started again are newer than those before.
     pub fn new(config: SinkConfig, now: Time) -> Self {
@@ -135,13 +135,13 @@ impl Sink {
     }
 
     /// A packet with `header` came, or `wire_packets` of a buffer that share it. One without the edge-to-edge option says nothing.
-    pub fn header(&mut self, now: Time, header: &Header, wire_packets: u8) {
+    pub fn header(&mut self, now: Time, header: &TelemetryHeader, wire_packets: u8) {
         if let Some(edge) = &header.edge {
             self.take(now, edge, wire_packets, &header.records, !header.overflow);
         }
     }
 
-    /// As [`Sink::header`], for a header in which each hop found room.
+    /// As [`FlowSink::header`], for a header in which each hop found room.
     pub fn arrive(&mut self, now: Time, edge: &Edge, wire_packets: u8, records: &[NodeRecord]) {
         self.take(now, edge, wire_packets, records, true);
     }
@@ -214,7 +214,7 @@ impl Sink {
             self.gaps.missed();
         }
         if let Some(split) = self.gaps.close(self.sequence.counted()) {
-            let Split { queue, medium, unknown } = split;
+            let LossSplit { queue, medium, unknown } = split;
             self.since.expected += queue + medium + unknown;
             self.since.lost.add(split);
         }
@@ -239,7 +239,7 @@ impl Sink {
         }
     }
 
-    /// The report that is due at `now`, if one is. Ask after each arrival and at [`Sink::next_timeout`].
+    /// The report that is due at `now`, if one is. Ask after each arrival and at [`FlowSink::next_timeout`].
     pub fn poll(&mut self, now: Time) -> Option<FlowReport> {
         if now < self.next_timeout() {
             return None;
@@ -259,13 +259,13 @@ impl Sink {
     }
 
     /// Why packets are missing that were not judged so before.
-    fn verdict(&self, now: Time, tally: Split) -> Cause {
+    fn verdict(&self, now: Time, tally: LossSplit) -> Cause {
         let all = u64::from(tally.queue) + u64::from(tally.medium) + u64::from(tally.unknown);
         let mostly = u64::from(tally.medium) * u64::from(MOSTLY.1) >= all * u64::from(MOSTLY.0);
         let quiet = self.congested.is_none_or(|at| now.since(at) > self.round);
         match tally {
             _ if all == 0 => Cause::Unknown,
-            Split { queue: 1.., .. } => Cause::Congestion,
+            LossSplit { queue: 1.., .. } => Cause::Congestion,
             _ if mostly && quiet => Cause::Medium,
             _ => Cause::Unknown,
         }
@@ -303,7 +303,7 @@ impl Sink {
     }
 
     /// What was counted as lost in the last report, gap by gap; of a thousand and more, the first.
-    pub fn judged(&self) -> &[Judged] {
+    pub fn judged(&self) -> &[JudgedGap] {
         &self.gaps.closed
     }
 

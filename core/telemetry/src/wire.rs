@@ -12,7 +12,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use edge::{Edge, Long, Standard};
+pub use edge::{Edge, Long, StandardEdge};
 pub use record::{NodeRecord, rate_code, rate_of};
 
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 pub const NAMESPACE: u16 = 0x8001;
 /// Type of the option that holds the trace: skip if unknown, body changes on the way (RFC 9486 section 3).
 pub const TRACE_OPTION: u8 = 0x31;
-/// Type of the option that holds [`Standard`]: skip if unknown, body stays (RFC 9486 section 3).
+/// Type of the option that holds [`StandardEdge`]: skip if unknown, body stays (RFC 9486 section 3).
 pub const STANDARD_OPTION: u8 = 0x11;
 /// Type of the option that holds [`Edge`]: skip if unknown, body stays; of the experimental types of RFC 4727 section 2.4.
 pub const EDGE_OPTION: u8 = 0x1e;
@@ -30,7 +30,7 @@ pub const EDGE_OPTION: u8 = 0x1e;
 pub const MAX_TRACE: usize = 244;
 /// Most options, padding aside, that a header may have (Linux `net.ipv6.max_hbh_opts_number`).
 pub const MAX_OPTIONS: usize = 8;
-/// Most hops that a trace has room for: of [`Profile::Lean`].
+/// Most hops that a trace has room for: of [`RecordProfile::Lean`].
 pub const MAX_HOPS: usize = MAX_TRACE / (4 * LEAN_WORDS);
 
 const LEAN_WORDS: usize = 4;
@@ -49,7 +49,7 @@ const OVERFLOW: u8 = 0x04;
 
 /// Which fields a record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Profile {
+pub enum RecordProfile {
     /// Node, interfaces, the short word, queue depth: 16 octets a hop.
     #[default]
     Lean,
@@ -62,7 +62,7 @@ pub enum Profile {
     Full,
 }
 
-impl Profile {
+impl RecordProfile {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Lean, Self::Timed, Self::Counted, Self::Full];
 
@@ -98,14 +98,14 @@ impl Profile {
 
 /// A Hop-by-Hop Options header with telemetry.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Header {
+pub struct TelemetryHeader {
     /// What follows it: 6 for TCP.
     pub next_header: u8,
     /// The IOAM namespace; only [`NAMESPACE`] is read.
     pub namespace: u16,
     /// Which fields the records have.
-    pub profile: Profile,
-    /// For how many hops there is room, those of `records` included; at most [`Profile::max_hops`].
+    pub profile: RecordProfile,
+    /// For how many hops there is room, those of `records` included; at most [`RecordProfile::max_hops`].
     pub capacity_hops: u8,
     /// A hop found no room.
     pub overflow: bool,
@@ -114,7 +114,7 @@ pub struct Header {
     /// From the sending host to the receiving one.
     pub edge: Option<Edge>,
     /// The same in the form of RFC 9197.
-    pub standard: Option<Standard>,
+    pub standard: Option<StandardEdge>,
 }
 
 /// Why octets are not a header of ours.
@@ -175,9 +175,9 @@ pub enum Refused {
     Foreign(&'static str),
 }
 
-impl Header {
+impl TelemetryHeader {
     /// An empty header: what a source puts on a packet.
-    pub fn new(profile: Profile, capacity_hops: u8, edge: Edge) -> Self {
+    pub fn new(profile: RecordProfile, capacity_hops: u8, edge: Edge) -> Self {
         let (namespace, records) = (NAMESPACE, Vec::new());
         let (edge, standard) = (Some(edge), None);
         Self { next_header: 6, namespace, profile, capacity_hops, overflow: false, records, edge, standard }
@@ -262,7 +262,9 @@ impl Header {
             }
             let again = match (kind, body) {
                 (TRACE_OPTION, [_, PREALLOCATED, body @ ..]) => trace.replace(Trace::read(body)?).is_some(),
-                (STANDARD_OPTION, [_, EDGE_TO_EDGE, body @ ..]) => standard.replace(Standard::read(body)?).is_some(),
+                (STANDARD_OPTION, [_, EDGE_TO_EDGE, body @ ..]) => {
+                    standard.replace(StandardEdge::read(body)?).is_some()
+                }
                 (EDGE_OPTION, body) => edge.replace(Edge::read(body)?).is_some(),
                 _ => false,
             };
@@ -278,7 +280,7 @@ impl Header {
 /// The body of a trace option, behind its IOAM type.
 struct Trace {
     namespace: u16,
-    profile: Profile,
+    profile: RecordProfile,
     capacity_hops: u8,
     overflow: bool,
     records: Vec<NodeRecord>,
@@ -295,7 +297,7 @@ impl Trace {
             return Err(WireError::Namespace(namespace));
         }
         let trace_type = u32::from_be_bytes([0, c, d, e]);
-        let profile = Profile::of(trace_type).ok_or(WireError::TraceType(trace_type))?;
+        let profile = RecordProfile::of(trace_type).ok_or(WireError::TraceType(trace_type))?;
         let record = 4 * profile.words();
         if usize::from(node >> 3) != profile.words() {
             return Err(WireError::Length { what: "NodeLen", value: usize::from(node >> 3) });
@@ -330,8 +332,8 @@ pub fn push_record(bytes: &mut [u8], record: &NodeRecord) -> Result<(), Refused>
     if u16::from_be_bytes([a, b]) != NAMESPACE {
         return Err(Refused::Foreign("the namespace is another"));
     }
-    let profile =
-        Profile::of(u32::from_be_bytes([0, c, d, e])).ok_or(Refused::Foreign("the trace type is not a profile's"))?;
+    let profile = RecordProfile::of(u32::from_be_bytes([0, c, d, e]))
+        .ok_or(Refused::Foreign("the trace type is not a profile's"))?;
     let words = profile.words();
     if usize::from(node >> 3) != words {
         return Err(Refused::Foreign("NodeLen is not the profile's"));

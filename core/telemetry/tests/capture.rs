@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use paceline_cc::{Nanos, Time};
-use paceline_telemetry::{Edge, Header, Long, NodeRecord, Profile, Standard, push_record};
+use paceline_telemetry::{Edge, Long, NodeRecord, RecordProfile, StandardEdge, TelemetryHeader, push_record};
 use pcap_parser::{EnhancedPacketBlock, InterfaceDescriptionBlock, Linktype, SectionHeaderBlock, ToVec};
 
 fn golden() -> PathBuf {
@@ -45,18 +45,22 @@ fn switch() -> NodeRecord {
     NodeRecord { hop_limit: 62, node: 0x22_2222, egress: Some(3), queue_bytes: Some(0), ..NodeRecord::default() }
 }
 
-fn headers() -> Vec<Header> {
-    let two = |profile| Header { records: vec![radio(), switch()], ..Header::new(profile, 2, edge()) };
+fn headers() -> Vec<TelemetryHeader> {
+    let two =
+        |profile| TelemetryHeader { records: vec![radio(), switch()], ..TelemetryHeader::new(profile, 2, edge()) };
     let long = Edge { segs: 44, long: Some(Long { flow: 0xdead_0001, ssthresh: 64, srtt_64us: 312 }), ..edge() };
-    let standard = Standard { seq: 77, seconds: 1_700_000_000, micros: 123_456 };
+    let standard = StandardEdge { seq: 77, seconds: 1_700_000_000, micros: 123_456 };
     vec![
-        Header::new(Profile::Lean, 0, edge()),
-        two(Profile::Lean),
-        two(Profile::Timed),
-        two(Profile::Counted),
-        Header { edge: Some(long), ..two(Profile::Full) },
-        Header { standard: Some(standard), ..two(Profile::Lean) },
-        Header { edge: Some(Edge { cwnd: None, ..edge() }), ..Header::new(Profile::Lean, 2, edge()) },
+        TelemetryHeader::new(RecordProfile::Lean, 0, edge()),
+        two(RecordProfile::Lean),
+        two(RecordProfile::Timed),
+        two(RecordProfile::Counted),
+        TelemetryHeader { edge: Some(long), ..two(RecordProfile::Full) },
+        TelemetryHeader { standard: Some(standard), ..two(RecordProfile::Lean) },
+        TelemetryHeader {
+            edge: Some(Edge { cwnd: None, ..edge() }),
+            ..TelemetryHeader::new(RecordProfile::Lean, 2, edge())
+        },
     ]
 }
 
@@ -77,8 +81,9 @@ fn frame(header: &[u8]) -> Vec<u8> {
 
 /// All headers, and one in which a second hop found no room.
 fn capture() -> Vec<u8> {
-    let mut headers: Vec<Vec<u8>> = headers().iter().map(Header::encode).collect();
-    let mut full = Header { records: vec![radio()], ..Header::new(Profile::Counted, 1, edge()) }.encode();
+    let mut headers: Vec<Vec<u8>> = headers().iter().map(TelemetryHeader::encode).collect();
+    let mut full =
+        TelemetryHeader { records: vec![radio()], ..TelemetryHeader::new(RecordProfile::Counted, 1, edge()) }.encode();
     push_record(&mut full, &switch()).expect_err("there is room for one");
     headers.push(full);
     let mut file = Vec::new();

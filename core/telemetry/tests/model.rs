@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use paceline_cc::Time;
-use paceline_telemetry::{Edge, Judged, Meter, NodeRecord, Queue, Sink, SinkConfig};
+use paceline_telemetry::{Edge, FlowSink, JudgedGap, NodeRecord, QueueMeter, QueueMoment, SinkConfig};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -122,8 +122,8 @@ pub(crate) fn run(setting: Setting) -> Matrix {
     let mut order = 0;
     let mut waiting = VecDeque::<u64>::new();
     let (mut free, mut dropped, mut own, mut bad, mut buffers) = (0u64, 0u64, 0u64, false, 0u32);
-    let mut meter = Meter::new(7, Some(1), Some(2));
-    let mut sink = Sink::new(SinkConfig { synced: true, ..SinkConfig::default() }, Time::ZERO);
+    let mut meter = QueueMeter::new(7, Some(1), Some(2));
+    let mut sink = FlowSink::new(SinkConfig { synced: true, ..SinkConfig::default() }, Time::ZERO);
     let (mut arrivals, mut truth, mut matrix) = (VecDeque::new(), BTreeMap::new(), Matrix::default());
     for flow in 0..flows.len() {
         events.push(Reverse((rng.random_range(0..20_000_000), flow as u64, flow, u32::MAX, Fate::Came)));
@@ -193,13 +193,13 @@ pub(crate) fn run(setting: Setting) -> Matrix {
             }
             if index == 0 {
                 let counted = matches!(setting.counters, Counters::All(each) if (buffers - 1).is_multiple_of(each));
-                let found = Queue {
+                let found = QueueMoment {
                     // The last of a buffer takes its place too.
                     room_packets: Some((setting.buffer - queued).saturating_sub(count - 1)),
                     queue_bytes: Some(1514 * queued),
                     dropped: counted.then_some(dropped),
                     flow_dropped: (setting.counters == Counters::Own).then_some(own),
-                    ..Queue::default()
+                    ..QueueMoment::default()
                 };
                 // As the wire has it.
                 let mut record = meter.record(time, 63, &found);
@@ -225,7 +225,7 @@ type Arrival = (u64, Edge, NodeRecord);
 fn deliver(
     now: u64,
     arrivals: &mut VecDeque<Arrival>,
-    sink: &mut Sink,
+    sink: &mut FlowSink,
     truth: &mut BTreeMap<u32, Fate>,
     matrix: &mut Matrix,
 ) {
@@ -239,10 +239,10 @@ fn deliver(
     }
 }
 
-fn poll(now: Time, sink: &mut Sink, truth: &mut BTreeMap<u32, Fate>, matrix: &mut Matrix) {
+fn poll(now: Time, sink: &mut FlowSink, truth: &mut BTreeMap<u32, Fate>, matrix: &mut Matrix) {
     let Some(report) = sink.poll(now) else { return };
     assert_eq!(report.exp, report.rcv + report.lost());
-    for Judged { first, numbers, split } in sink.judged() {
+    for JudgedGap { first, numbers, split } in sink.judged() {
         let fates: Vec<Fate> = (*first..first + numbers).map(|seq| truth.remove(&seq).expect("it was lost")).collect();
         let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count() as u32;
         let (medium, queue) = (count(Fate::Lost), count(Fate::Dropped));

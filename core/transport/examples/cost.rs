@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use paceline_cc::{Controller, Env, Nanos, Spec, Time};
-use paceline_transport::{AckPolicy, Config, Receiver, Sender, above, datagram, stream};
+use paceline_transport::{AckPolicy, Receiver, Sender, SenderConfig, above, datagram, stream};
 
 const PACKETS: u64 = 3_000_000;
 
@@ -53,7 +53,7 @@ fn measure(name: &str, mut sender: Box<dyn Sender>, mut receiver: Box<dyn Receiv
 }
 
 fn main() {
-    let config = Config::default();
+    let config = SenderConfig::default();
     for window in [100, 2000, 100_000] {
         let spec = format!("fixed:window={window}");
         let sender = stream::sender(&config, controller(&spec));

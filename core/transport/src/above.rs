@@ -18,9 +18,9 @@ use std::collections::VecDeque;
 pub use mode::{Acks, Mode};
 use paceline_cc::{BadFeedback, Controller, Lost, Nanos, Rate, Time};
 
-use crate::config::Config;
-use crate::driver::{Arrived, Driver, Load, Progress};
-use crate::packet::Packet;
+use crate::config::SenderConfig;
+use crate::driver::{AckProgress, ArrivalClock, Departing, Driver};
+use crate::packet::SentPacket;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 
@@ -58,7 +58,7 @@ pub struct Delivered<'a> {
     /// How long its chunks took.
     pub took: Took,
     /// What the receiver's clock said.
-    pub arrived: Arrived<'a>,
+    pub arrived: ArrivalClock<'a>,
 }
 
 /// What has arrived behind a hole (RFC 2018).
@@ -104,7 +104,7 @@ impl Took {
 
 /// What an acknowledgement said to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct AckNews {
     /// The RTT of the newest chunk that was sent once, if there was one.
     pub rtt: Option<Nanos>,
 }
@@ -146,8 +146,8 @@ pub struct Above {
 }
 
 impl Above {
-    /// A flow that has handed over nothing. A chunk is one [`Config::mss`].
-    pub fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
+    /// A flow that has handed over nothing. A chunk is one [`SenderConfig::mss`].
+    pub fn new(config: &SenderConfig, controller: Box<dyn Controller>) -> Self {
         Self {
             driver: Driver::new(config, controller),
             chunks: Scoreboard::new(config.mss),
@@ -234,10 +234,10 @@ impl Above {
         }
         self.handed += 1;
         self.limited += u64::from(below || std::mem::take(&mut self.refused));
-        let mut chunk = Packet::new(self.next, bytes, now);
+        let mut chunk = SentPacket::new(self.next, bytes, now);
         let bytes = u64::from(bytes);
         let (in_flight, unsent) = (self.in_flight() + bytes, self.end - self.next - bytes);
-        let note = self.driver.sent(now, &mut chunk, &Load { in_flight, unsent, first });
+        let note = self.driver.sent(now, &mut chunk, &Departing { in_flight, unsent, first });
         self.chunks.push(chunk);
         self.notes.push_back(note);
         self.next += bytes;
@@ -271,7 +271,7 @@ impl Above {
 
     /// TCP repairs losses, and something has arrived behind them: informs the controller of what is new. Which of the chunks
     /// are holes is not reported, only how much they are: the lowest are taken for them.
-    pub fn arrived_ahead(&mut self, now: Time, ahead: &Ahead) -> Option<News> {
+    pub fn arrived_ahead(&mut self, now: Time, ahead: &Ahead) -> Option<AckNews> {
         let now = self.advance(now);
         self.driver.arrived(now, ahead.una.saturating_add(ahead.bytes).min(self.next));
         let reported = self.next - self.una() - self.chunks.in_flight;
@@ -282,7 +282,7 @@ impl Above {
         for chunk in &mut self.chunks.fresh {
             chunk.sent_at = ahead.took.departure(chunk.sent_at, now);
         }
-        Some(self.acknowledge(now, prior, &Arrived::Unknown))
+        Some(self.acknowledge(now, prior, &ArrivalClock::Unknown))
     }
 
     /// TCP has found `packets` lost and sent them again: informs the controller. Which ones is not known: the oldest
@@ -310,7 +310,7 @@ impl Above {
     }
 
     /// Informs the controller of what TCP has got through.
-    pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) -> Option<News> {
+    pub fn delivered(&mut self, now: Time, delivered: &Delivered<'_>) -> Option<AckNews> {
         let prior = self.in_flight();
         let first = self.chunks.first_number();
         self.chunks.fresh.clear();
@@ -331,7 +331,7 @@ impl Above {
     }
 
     /// Informs the controller of the fresh chunks.
-    fn acknowledge(&mut self, now: Time, prior_in_flight: u64, arrived: &Arrived<'_>) -> News {
+    fn acknowledge(&mut self, now: Time, prior_in_flight: u64, arrived: &ArrivalClock<'_>) -> AckNews {
         let delivery = self.driver.delivered(now, &mut self.chunks.fresh, false, arrived);
         if let Some(sample) = delivery.rtt {
             self.driver.sample(sample, self.una(), self.next);
@@ -344,16 +344,16 @@ impl Above {
             self.chunks.advance(newest.serial, now - newest.sent_at);
             self.chunks.detect(now, Nanos::MAX, &mut self.lost);
         }
-        let progress = Progress { prior_in_flight, ..Progress::at(self.una(), self.next, self.in_flight()) };
+        let progress = AckProgress { prior_in_flight, ..AckProgress::at(self.una(), self.next, self.in_flight()) };
         self.driver.acknowledge(now, &delivery, &progress);
         self.driver.refresh();
-        News { rtt: delivery.rtt }
+        AckNews { rtt: delivery.rtt }
     }
 
     /// The handshake has been answered, `rtt` after it left.
     pub fn connected(&mut self, now: Time, rtt: Nanos) {
         let now = self.advance(now);
-        self.driver.connected(now, rtt, &Progress::at(self.next, self.next, 0));
+        self.driver.connected(now, rtt, &AckProgress::at(self.next, self.next, 0));
     }
 
     /// Another flow over the same path measured an RTT of `min`.
@@ -400,7 +400,7 @@ impl Above {
             return None;
         }
         let now = self.advance(now);
-        let load = Load { in_flight: self.in_flight(), unsent: self.end - self.next, first: false };
+        let load = Departing { in_flight: self.in_flight(), unsent: self.end - self.next, first: false };
         Some(self.driver.sent_empty(now, self.next, &load))
     }
 

@@ -5,7 +5,7 @@
 
 use paceline_cc::{Ecn, Phase, Time};
 
-use crate::driver::{Arrived, Marks, Progress};
+use crate::driver::{AckProgress, ArrivalClock, Marks};
 use crate::packet::State;
 use crate::recovery::{Prr, Undo};
 use crate::segment::{AckSegment, MAX_SACKS, Range};
@@ -60,9 +60,9 @@ impl FlowSender {
         // The receiver's clock is that of its newest packet, which only a lone delivery names for sure.
         let alone = fresh.len() == 1 || (ack.sack_count == 0 && fresh.len() == cumulative_packets);
         let received = match &ack.arrivals {
-            Some(list) => Arrived::Each(list),
-            None if alone => Arrived::Newest(ack.received_at),
-            None => Arrived::Unknown,
+            Some(list) => ArrivalClock::Each(list),
+            None if alone => ArrivalClock::Newest(ack.received_at),
+            None => ArrivalClock::Unknown,
         };
         let delivery = self.driver.delivered(now, &mut fresh, exact && ack.ece, &received);
         let mut original = false;
@@ -150,7 +150,7 @@ impl FlowSender {
         }
 
         if delivery.bytes > 0 || marked {
-            let progress = Progress {
+            let progress = AckProgress {
                 prior_in_flight,
                 in_flight: self.board.in_flight,
                 lost_bytes,
@@ -203,12 +203,13 @@ impl FlowSender {
         let Self { board, driver, .. } = self;
         let mut delivery = driver.begin_delivery();
         board.deliver_in_order(ack.cumulative, |packet| driver.take_in(now, packet, false, None, &mut delivery));
-        driver.end_delivery(now, &Arrived::Newest(ack.received_at), &mut delivery);
+        driver.end_delivery(now, &ArrivalClock::Newest(ack.received_at), &mut delivery);
         driver.sample(now - ack.echo_sent_at, self.una, self.next);
         if let Some(newest) = &delivery.newest {
             self.reordering.on_delivered(newest.end(), false);
             self.board.advance(newest.serial, now - newest.sent_at);
-            let progress = Progress { prior_in_flight, ..Progress::at(self.una, self.next, self.board.in_flight) };
+            let progress =
+                AckProgress { prior_in_flight, ..AckProgress::at(self.una, self.next, self.board.in_flight) };
             self.driver.acknowledge(now, &delivery, &progress);
         }
         self.arm_rto(now);
@@ -393,13 +394,13 @@ mod tests {
     use paceline_cc::{Env, Nanos, Spec};
 
     use super::*;
-    use crate::config::{AckPolicy, Config};
+    use crate::config::{AckPolicy, SenderConfig};
     use crate::endpoint::{Sender, Steering};
     use crate::stream;
 
     fn cubic() -> FlowSender {
         let controller = "cubic".parse::<Spec>().unwrap().build(&Env::default());
-        let mut sender = FlowSender::new(&Config::default(), controller, Delivery::Reliable, 0);
+        let mut sender = FlowSender::new(&SenderConfig::default(), controller, Delivery::Reliable, 0);
         sender.write(u64::MAX);
         sender
     }

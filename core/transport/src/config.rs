@@ -4,7 +4,7 @@ use paceline_cc::Nanos;
 
 /// Pacing of controllers that answer [`paceline_cc::Pacing::Free`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Pace {
+pub enum PaceStyle {
     /// Packets leave as the window opens (Linux without `fq`).
     #[default]
     Off,
@@ -16,11 +16,11 @@ pub enum Pace {
 
 /// Options of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct SenderConfig {
     /// Payload bytes of a full packet. 1448: 1500 less IPv4, TCP and time-stamp headers.
     pub mss: u32,
     /// Pacing of controllers that have none of their own. Off.
-    pub pace: Pace,
+    pub pace: PaceStyle,
     /// How far a paced sender that was held up may catch up in a burst ([`paceline_cc::Pacing::Rate`] only). 1 ms:
     /// Linux `tcp_tso_autosize` lets 2^-10 s of data leave at once.
     pub burst: Nanos,
@@ -41,11 +41,11 @@ pub struct Config {
     pub handshake: bool,
 }
 
-impl Default for Config {
+impl Default for SenderConfig {
     fn default() -> Self {
         Self {
             mss: 1448,
-            pace: Pace::Off,
+            pace: PaceStyle::Off,
             burst: Nanos::from_millis(1),
             min_rto: Nanos::from_millis(200),
             max_rto: Nanos::from_secs(120),

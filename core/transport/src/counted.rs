@@ -18,9 +18,9 @@ mod tests;
 
 use paceline_cc::{Controller, Lost, Nanos, Pacing, Phase, Rate, Telemetry, Time};
 
-use crate::config::Config;
-use crate::driver::{Arrived, Delivery, Driver, Load, Marks, Progress};
-use crate::packet::Packet;
+use crate::config::SenderConfig;
+use crate::driver::{AckProgress, ArrivalClock, Delivery, Departing, Driver, Marks};
+use crate::packet::SentPacket;
 use crate::rtt::Rtt;
 use crate::sender::glides;
 use outstanding::Outstanding;
@@ -69,7 +69,7 @@ pub struct Counters {
     /// Where loss recovery stands.
     pub phase: Phase,
     /// What limits the flow.
-    pub limit: Limit,
+    pub limit: FlowLimit,
 }
 
 impl Counters {
@@ -96,7 +96,7 @@ impl Counters {
             srtt: None,
             departures: None,
             phase: Phase::Open,
-            limit: Limit::Unknown,
+            limit: FlowLimit::Unknown,
         }
     }
 }
@@ -112,7 +112,7 @@ pub struct Samples {
 
 /// What keeps a flow from sending more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Limit {
+pub enum FlowLimit {
     /// Something else, or it is not known.
     #[default]
     Unknown,
@@ -141,9 +141,9 @@ pub struct Counted {
 
 impl Counted {
     /// Steers a flow from `now` on. What is outstanding counts as sent at this moment.
-    pub fn new(config: &Config, controller: Box<dyn Controller>, now: &Counters) -> Self {
+    pub fn new(config: &SenderConfig, controller: Box<dyn Controller>, now: &Counters) -> Self {
         let mut flow = Self {
-            driver: Driver::new(&Config { mss: now.mss.max(1), ..*config }, controller),
+            driver: Driver::new(&SenderConfig { mss: now.mss.max(1), ..*config }, controller),
             board: Outstanding::default(),
             seen: Counters { next: now.una, departures: None, ..*now },
             named: 0,
@@ -153,7 +153,7 @@ impl Counted {
             lost: Vec::new(),
         };
         if let Some(samples) = now.rtt {
-            flow.driver.connected(now.at, samples.newest, &Progress::at(now.una, now.una, 0));
+            flow.driver.connected(now.at, samples.newest, &AckProgress::at(now.una, now.una, 0));
         }
         flow.driver.informed = now.at;
         flow.depart(now.at, &Counters { departures: None, ..*now });
@@ -206,11 +206,11 @@ impl Counted {
         let marks = self.marks(now, &delivery);
         if delivery.packets > 0 || marks.packets > 0 || marks.echo {
             let Counters { una, next, phase, .. } = *now;
-            let progress = Progress { prior_in_flight, in_flight, lost_bytes, una, next, phase, marks };
+            let progress = AckProgress { prior_in_flight, in_flight, lost_bytes, una, next, phase, marks };
             self.driver.acknowledge(at, &delivery, &progress);
         }
         self.resend(at, now, repairs);
-        if now.limit == Limit::Application {
+        if now.limit == FlowLimit::Application {
             self.driver.run_dry(at, in_flight);
         }
         self.driver.refresh();
@@ -232,15 +232,16 @@ impl Counted {
             if empty {
                 self.driver.restart(sent_at);
             }
-            let mut packet = Packet::new(position, bytes as u32, sent_at);
+            let mut packet = SentPacket::new(position, bytes as u32, sent_at);
             position += bytes;
             self.in_flight += bytes;
-            let load = Load { in_flight: self.in_flight, unsent: now.unsent + (now.next - position), first: empty };
+            let load =
+                Departing { in_flight: self.in_flight, unsent: now.unsent + (now.next - position), first: empty };
             self.driver.sent(sent_at, &mut packet, &load);
             match now.limit {
-                Limit::Window => packet.window_limited = true,
-                Limit::Application => packet.window_limited = false,
-                Limit::Unknown => {}
+                FlowLimit::Window => packet.window_limited = true,
+                FlowLimit::Application => packet.window_limited = false,
+                FlowLimit::Unknown => {}
             }
             self.board.push(packet);
         }
@@ -253,7 +254,7 @@ impl Counted {
             if was_lost {
                 self.in_flight += u64::from(packet.bytes);
             }
-            let load = Load { in_flight: self.in_flight, unsent: now.unsent, first: false };
+            let load = Departing { in_flight: self.in_flight, unsent: now.unsent, first: false };
             self.driver.sent(at, packet, &load);
         }
         count
@@ -276,7 +277,7 @@ impl Counted {
         // Where holes are repaired, those behind the left edge turn out to be others than were taken for holes.
         let ahead_of_time = u64::from(self.board.held.saturating_sub(now.ahead)) * u64::from(now.mss);
         self.driver.arrived(at, self.named.saturating_sub(ahead_of_time));
-        let delivery = self.driver.delivered(at, fresh, false, &Arrived::Unknown);
+        let delivery = self.driver.delivered(at, fresh, false, &ArrivalClock::Unknown);
         if let Some(samples) = now.rtt {
             self.driver.rtt.observe(samples.least);
             self.driver.sample(samples.newest, now.una, now.next);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Arrival, Controller, ReceiverHalf, Time};
 
 use crate::arrivals::Arrivals;
-use crate::config::Config;
+use crate::config::SenderConfig;
 use crate::endpoint::{Receiver, Sender};
 use crate::feedback::Half;
 use crate::ranges::Blocks;
@@ -20,12 +20,12 @@ use crate::sender::{Delivery, FlowSender};
 const KEPT: usize = 256;
 
 /// A sender of datagrams driven by `controller`.
-pub fn sender(config: &Config, controller: Box<dyn Controller>) -> Box<dyn Sender> {
+pub fn sender(config: &SenderConfig, controller: Box<dyn Controller>) -> Box<dyn Sender> {
     sender_from(config, controller, 0)
 }
 
 /// As [`sender`], with the first byte at position `start`.
-pub fn sender_from(config: &Config, controller: Box<dyn Controller>, start: u64) -> Box<dyn Sender> {
+pub fn sender_from(config: &SenderConfig, controller: Box<dyn Controller>, start: u64) -> Box<dyn Sender> {
     Box::new(FlowSender::new(config, controller, Delivery::Unreliable, start))
 }
 

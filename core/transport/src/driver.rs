@@ -14,9 +14,9 @@ use paceline_cc::{
 
 use crate::arrivals::Lookup;
 use crate::causes::Causes;
-use crate::config::{Config, Pace};
+use crate::config::{PaceStyle, SenderConfig};
 use crate::pacer::Pacer;
-use crate::packet::Packet;
+use crate::packet::SentPacket;
 use crate::rate::RateSampler;
 use crate::rtt::Rtt;
 use crate::segment::ArrivalTime;
@@ -26,7 +26,7 @@ const UNPACED: u64 = 10;
 
 /// A controller and the measurements it lives on. Sans-IO.
 pub struct Driver {
-    pub(crate) config: Config,
+    pub(crate) config: SenderConfig,
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) nature: Nature,
     pub(crate) rtt: Rtt,
@@ -53,7 +53,7 @@ pub struct Driver {
 
 /// What is on its way as a packet leaves, the packet included.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct Departing {
     /// Bytes in flight.
     pub in_flight: u64,
     /// Bytes that the application has written and that have not been sent; [`u64::MAX`] where the datapath does not know.
@@ -74,12 +74,12 @@ pub struct Delivery {
     /// The delivery rate.
     pub rate: Option<RateSample>,
     /// The newest packet.
-    pub newest: Option<Packet>,
+    pub newest: Option<SentPacket>,
 }
 
 /// What the receiver's clock said at the arrivals of newly delivered packets.
 #[derive(Clone, Copy, Debug)]
-pub enum Arrived<'a> {
+pub enum ArrivalClock<'a> {
     /// Nothing that is sure.
     Unknown,
     /// At that of the newest.
@@ -90,7 +90,7 @@ pub enum Arrived<'a> {
 
 /// Where a flow stands after an acknowledgement.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct AckProgress {
     /// Bytes in flight before.
     pub prior_in_flight: u64,
     /// Bytes in flight now.
@@ -120,7 +120,7 @@ pub struct Marks {
 
 impl Driver {
     /// Drives `controller` from the start of a flow.
-    pub fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
+    pub fn new(config: &SenderConfig, controller: Box<dyn Controller>) -> Self {
         let mut driver = Self {
             config: *config,
             nature: controller.nature(),
@@ -146,7 +146,7 @@ impl Driver {
     /// A packet leaves. It takes with it what its delivery or loss will need; the answer is the note for the controller's
     /// receiver half.
     #[inline(always)]
-    pub fn sent(&mut self, now: Time, packet: &mut Packet, load: &Load) -> u64 {
+    pub fn sent(&mut self, now: Time, packet: &mut SentPacket, load: &Departing) -> u64 {
         let note = self.stamp(now, packet, load);
         let bytes = packet.bytes.saturating_add(std::mem::take(&mut self.ahead));
         self.departed(now, bytes);
@@ -157,7 +157,7 @@ impl Driver {
     /// As [`Driver::sent`], for a packet that leaves at the same moment as the one that follows: pacing counts from the last of
     /// them on, for all their bytes.
     #[inline]
-    pub fn sent_ahead(&mut self, now: Time, packet: &mut Packet, load: &Load) {
+    pub fn sent_ahead(&mut self, now: Time, packet: &mut SentPacket, load: &Departing) {
         self.stamp(now, packet, load);
         self.packets += 1;
         self.ahead = self.ahead.saturating_add(packet.bytes);
@@ -165,7 +165,7 @@ impl Driver {
     }
 
     #[inline(always)]
-    fn stamp(&mut self, now: Time, packet: &mut Packet, load: &Load) -> u64 {
+    fn stamp(&mut self, now: Time, packet: &mut SentPacket, load: &Departing) -> u64 {
         if load.first {
             self.rate.restart(now);
         }
@@ -185,7 +185,7 @@ impl Driver {
     }
 
     #[inline(always)]
-    fn limit(&self, packet: &mut Packet, load: &Load) {
+    fn limit(&self, packet: &mut SentPacket, load: &Departing) {
         if !packet.retransmitted {
             // Linux `tcp_is_cwnd_limited` in slow start.
             packet.window_limited = load.in_flight.saturating_mul(2) > self.permit.window;
@@ -193,7 +193,7 @@ impl Driver {
     }
 
     /// An empty packet leaves at position `seq`. Its stamp does not come back.
-    pub fn sent_empty(&mut self, now: Time, seq: u64, load: &Load) -> u64 {
+    pub fn sent_empty(&mut self, now: Time, seq: u64, load: &Departing) -> u64 {
         let (in_flight, unsent, app_limited) = (load.in_flight, load.unsent, self.rate.is_app_limited());
         let sent = Sent { now, seq, bytes: 0, in_flight, retransmission: false, app_limited, unsent };
         let stamp = self.controller.on_sent(&sent);
@@ -219,7 +219,7 @@ impl Driver {
     }
 
     /// A handshake has been answered, `sample` after it left.
-    pub fn connected(&mut self, now: Time, sample: Nanos, progress: &Progress) {
+    pub fn connected(&mut self, now: Time, sample: Nanos, progress: &AckProgress) {
         self.rtt.sample(sample);
         self.rtt.observe(sample);
         self.acknowledge(now, &Delivery::default(), progress);
@@ -228,13 +228,19 @@ impl Driver {
 
     /// Takes in newly delivered packets, in any order, and measures RTT and rate; [`Driver::acknowledge`] informs the
     /// controller. `ce`: they carried a congestion mark.
-    pub fn delivered(&mut self, now: Time, fresh: &mut [Packet], ce: bool, received: &Arrived<'_>) -> Delivery {
-        if fresh.len() > 1 && !fresh.is_sorted_by_key(Packet::order) {
-            fresh.sort_unstable_by_key(Packet::order);
+    pub fn delivered(
+        &mut self,
+        now: Time,
+        fresh: &mut [SentPacket],
+        ce: bool,
+        received: &ArrivalClock<'_>,
+    ) -> Delivery {
+        if fresh.len() > 1 && !fresh.is_sorted_by_key(SentPacket::order) {
+            fresh.sort_unstable_by_key(SentPacket::order);
         }
         let mut arrivals = Lookup::new(match received {
-            Arrived::Each(list) => list,
-            Arrived::Newest(_) | Arrived::Unknown => &[],
+            ArrivalClock::Each(list) => list,
+            ArrivalClock::Newest(_) | ArrivalClock::Unknown => &[],
         });
         let mut delivery = self.begin_delivery();
         for packet in &*fresh {
@@ -263,7 +269,7 @@ impl Driver {
     pub(crate) fn take_in(
         &mut self,
         now: Time,
-        packet: &Packet,
+        packet: &SentPacket,
         ce: bool,
         received_at: Option<Time>,
         delivery: &mut Delivery,
@@ -288,9 +294,9 @@ impl Driver {
 
     /// The last step.
     #[inline]
-    pub(crate) fn end_delivery(&mut self, now: Time, received: &Arrived<'_>, delivery: &mut Delivery) {
+    pub(crate) fn end_delivery(&mut self, now: Time, received: &ArrivalClock<'_>, delivery: &mut Delivery) {
         let (Some(newest), Some(last)) = (&delivery.newest, self.acked.last_mut()) else { return };
-        if let Arrived::Newest(at) = received {
+        if let ArrivalClock::Newest(at) = received {
             last.received_at = Some(*at);
         }
         if let Some(rtt) = delivery.rtt {
@@ -310,7 +316,7 @@ impl Driver {
     }
 
     /// Informs the controller of an acknowledgement that delivered something or carried marks.
-    pub fn acknowledge(&mut self, now: Time, delivery: &Delivery, progress: &Progress) {
+    pub fn acknowledge(&mut self, now: Time, delivery: &Delivery, progress: &AckProgress) {
         let packets = if delivery.packets > 0 { self.acked.as_slice() } else { &[] };
         self.controller.on_ack(&Ack {
             now,
@@ -410,7 +416,7 @@ impl Driver {
     #[inline]
     fn paced(&self, permit: &Permit) -> Pacing {
         match permit.pacing {
-            Pacing::Free if self.config.pace == Pace::Linux => self.linux_pacing(permit),
+            Pacing::Free if self.config.pace == PaceStyle::Linux => self.linux_pacing(permit),
             pacing => pacing,
         }
     }
@@ -451,7 +457,7 @@ impl Driver {
     }
 
     /// The flow is asked once in `interval`: where it is paced by a rate it may catch up by this much, and by
-    /// [`Config::burst`] at least.
+    /// [`SenderConfig::burst`] at least.
     pub fn set_batch_interval(&mut self, interval: Nanos) {
         self.pacer.set_burst(interval.max(self.config.burst));
     }
@@ -499,7 +505,7 @@ impl Driver {
     }
 
     /// The options that it was made with.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &SenderConfig {
         &self.config
     }
 
@@ -514,7 +520,7 @@ impl Driver {
     }
 }
 
-impl Progress {
+impl AckProgress {
     /// No loss, no mark, and as much in flight as before.
     pub fn at(una: u64, next: u64, in_flight: u64) -> Self {
         Self {

@@ -23,12 +23,12 @@ pub mod segment;
 mod sender;
 pub mod stream;
 
-pub use above::{Above, Acks, Ahead, Delivered, Hold, Mode, NOT_SENT, News, Took};
-pub use config::{AckPolicy, Config, Pace};
-pub use counted::{Counted, Counters, Limit, Samples};
-pub use driver::{Arrived, Delivery, Driver, Load, Marks, Progress};
+pub use above::{Above, AckNews, Acks, Ahead, Delivered, Hold, Mode, NOT_SENT, Took};
+pub use config::{AckPolicy, PaceStyle, SenderConfig};
+pub use counted::{Counted, Counters, FlowLimit, Samples};
+pub use driver::{AckProgress, ArrivalClock, Delivery, Departing, Driver, Marks};
 pub use endpoint::{Receiver, Sender, SenderStats, Steering};
-pub use packet::Packet;
+pub use packet::SentPacket;
 pub use recovery::Prr;
 pub use rtt::Rtt;
 pub use segment::{AckSegment, ArrivalTime, HEADER_BYTES, MAX_ARRIVALS, MAX_SACKS, Range, Segment};

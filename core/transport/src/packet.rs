@@ -14,7 +14,7 @@ pub(crate) enum State {
 
 /// A packet that was sent. The datapath keeps it until it is delivered or lost.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet {
+pub struct SentPacket {
     /// Position of its first payload byte.
     pub seq: u64,
     /// Payload bytes.
@@ -40,7 +40,7 @@ pub struct Packet {
     first_sent_at: Time,
 }
 
-impl Packet {
+impl SentPacket {
     /// `bytes` from position `seq` on, which leave at `now` for the first time.
     pub fn new(seq: u64, bytes: u32, now: Time) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Packet {
         self.app_limited = departure.app_limited;
     }
 
-    /// What [`Packet::depart`] took.
+    /// What [`SentPacket::depart`] took.
     pub(crate) fn departure(&self) -> Departure {
         Departure {
             sent_at: self.sent_at,

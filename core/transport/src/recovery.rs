@@ -2,7 +2,7 @@
 
 use paceline_cc::{Nanos, Time};
 
-use crate::config::Config;
+use crate::config::SenderConfig;
 use crate::rtt::Rtt;
 use crate::segment::Range;
 
@@ -155,7 +155,7 @@ impl Undo {
 
 /// When a tail is probed (RFC 8985 section 7.2, as Linux `tcp_schedule_loss_probe`): a lone packet, whose acknowledgement
 /// may be delayed, is given the least timeout more.
-pub(crate) fn probe_timeout(rtt: &Rtt, config: &Config, delayed: bool) -> Nanos {
+pub(crate) fn probe_timeout(rtt: &Rtt, config: &SenderConfig, delayed: bool) -> Nanos {
     match rtt.smoothed {
         None => config.initial_rto,
         Some(srtt) if delayed => srtt + srtt + config.min_rto,

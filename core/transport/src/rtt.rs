@@ -10,7 +10,7 @@
 
 use paceline_cc::Nanos;
 
-use crate::config::Config;
+use crate::config::SenderConfig;
 
 /// RTT estimator. [`crate::Driver`] gives it its samples.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ impl Rtt {
     }
 
     /// Retransmission timeout before back-off, within the bounds of `config`.
-    pub fn rto(&self, config: &Config) -> Nanos {
+    pub fn rto(&self, config: &SenderConfig) -> Nanos {
         match self.smoothed {
             None => config.initial_rto,
             Some(srtt) => (srtt + self.margin.max(config.min_rto)).min(config.max_rto),
@@ -104,20 +104,20 @@ mod tests {
     #[test]
     fn rfc_6298_worked_numbers() {
         let mut rtt = Rtt::new();
-        assert_eq!(rtt.rto(&Config::default()), Nanos::from_secs(1));
+        assert_eq!(rtt.rto(&SenderConfig::default()), Nanos::from_secs(1));
         let expected = [(100.0, 50.0), (100.0, 37.5), (112.5, 53.125)];
         for (sample, (srtt, deviation)) in [100, 100, 200].into_iter().zip(expected) {
             rtt.sample(Nanos::from_millis(sample));
             assert_eq!(rtt.smoothed, Some(Nanos::from_millis_f64(srtt)));
             assert_eq!(rtt.deviation, Nanos::from_millis_f64(deviation));
         }
-        let config = Config { max_rto: Nanos::from_millis(300), ..Config::default() };
+        let config = SenderConfig { max_rto: Nanos::from_millis(300), ..SenderConfig::default() };
         assert_eq!(rtt.rto(&config), Nanos::from_millis(300));
     }
 
     #[test]
     fn the_margin_rises_at_once_and_falls_by_round_trips() {
-        let config = Config { min_rto: Nanos::ZERO, ..Config::default() };
+        let config = SenderConfig { min_rto: Nanos::ZERO, ..SenderConfig::default() };
         let mut rtt = Rtt::new();
         let sample = |rtt: &mut Rtt, millis| {
             rtt.sample(Nanos::from_millis(millis));
@@ -156,6 +156,6 @@ mod tests {
     fn the_least_time_out_bounds_the_variance_term() {
         let mut rtt = Rtt::new();
         rtt.sample(Nanos::from_millis(40));
-        assert_eq!(rtt.rto(&Config::default()), Nanos::from_millis(240));
+        assert_eq!(rtt.rto(&SenderConfig::default()), Nanos::from_millis(240));
     }
 }

@@ -38,7 +38,7 @@ const BURST: Nanos = Nanos::from_millis(10);
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SaturatorSeen {
     /// One past the highest number that arrived.
     pub next: u64,
     /// When that packet left, by the sender's clock.
@@ -132,7 +132,7 @@ impl Saturator {
     }
 
     /// An acknowledgement; one that says nothing new, or what cannot be, counts for nothing.
-    pub fn on_ack(&mut self, now: Time, seen: Seen) {
+    pub fn on_ack(&mut self, now: Time, seen: SaturatorSeen) {
         if seen.next > self.next || seen.next <= self.acked || seen.sent_at > now {
             return;
         }
@@ -155,7 +155,7 @@ impl Saturator {
         self.window = grown.max(wanted).min(self.most_window);
     }
 
-    fn arrived(&mut self, now: Time, seen: Seen) {
+    fn arrived(&mut self, now: Time, seen: SaturatorSeen) {
         self.arrivals.push_back((seen.received_at, seen.next));
         let old = |arrivals: &VecDeque<(Time, u64)>| {
             arrivals.get(1).is_some_and(|(at, _)| *at + RATE_OVER <= seen.received_at)

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Lost, Nanos, Time};
 
-use crate::packet::{Packet, State};
+use crate::packet::{SentPacket, State};
 use crate::ranges::RangeSet;
 use crate::segment::Range;
 
@@ -22,7 +22,7 @@ struct Newest {
 /// The packets of a flow, from the oldest unsettled one on.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
-    packets: VecDeque<Packet>,
+    packets: VecDeque<SentPacket>,
     /// Number of the packet at the front of `packets`.
     first: u64,
     /// Packet number and serial of each transmission, unless the board is in order.
@@ -49,7 +49,7 @@ pub(crate) struct Scoreboard {
     /// Among the losses found last was a packet that had been sent again.
     pub(crate) lost_repair: bool,
     /// Newly delivered packets, as they were.
-    pub(crate) fresh: Vec<Packet>,
+    pub(crate) fresh: Vec<SentPacket>,
     scratch: Vec<Range>,
     mss: u64,
 }
@@ -96,14 +96,14 @@ impl Scoreboard {
         self.packets.front().map(|packet| packet.seq)
     }
 
-    pub(crate) fn get(&self, number: u64) -> Option<&Packet> {
+    pub(crate) fn get(&self, number: u64) -> Option<&SentPacket> {
         self.packets.get(number.checked_sub(self.first)? as usize)
     }
 
     /// Takes `count` packets of up to one MSS for lost that lie at `position` and above, or below where those do not
     /// suffice; appends them to `lost` in their order. The board itself stays as it is.
     pub(crate) fn suspects(&self, position: u64, count: usize, lost: &mut Vec<Lost>) {
-        let pieces = |packet: &Packet| u64::from(packet.bytes).div_ceil(self.mss).max(1) as usize;
+        let pieces = |packet: &SentPacket| u64::from(packet.bytes).div_ceil(self.mss).max(1) as usize;
         let mut from = self.offset_of(position).min(self.packets.len().saturating_sub(1));
         let mut above: usize = self.packets.iter().skip(from).take(count).map(pieces).sum();
         while above < count && from > 0 {
@@ -151,7 +151,7 @@ impl Scoreboard {
 
     /// A new packet leaves.
     #[inline]
-    pub(crate) fn push(&mut self, mut packet: Packet) {
+    pub(crate) fn push(&mut self, mut packet: SentPacket) {
         self.serial += 1;
         packet.serial = self.serial;
         if !self.is_orderly() {
@@ -162,7 +162,7 @@ impl Scoreboard {
     }
 
     /// Packet `number` leaves again.
-    pub(crate) fn resend(&mut self, number: u64, now: Time) -> Option<&mut Packet> {
+    pub(crate) fn resend(&mut self, number: u64, now: Time) -> Option<&mut SentPacket> {
         self.disorder();
         let serial = self.serial + 1;
         let packet = self.packets.get_mut(number.checked_sub(self.first)? as usize)?;
@@ -202,7 +202,7 @@ impl Scoreboard {
 
     /// Everything below `position` has arrived, on a board in order: shows each packet as it leaves the board.
     #[inline]
-    pub(crate) fn deliver_in_order(&mut self, position: u64, mut show: impl FnMut(&Packet)) {
+    pub(crate) fn deliver_in_order(&mut self, position: u64, mut show: impl FnMut(&SentPacket)) {
         while let Some(packet) = self.packets.front().filter(|packet| packet.end() <= position) {
             show(packet);
             self.in_flight -= u64::from(packet.bytes);

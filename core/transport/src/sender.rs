@@ -12,10 +12,10 @@
 
 use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Recovery, Telemetry, Time};
 
-use crate::config::Config;
-use crate::driver::{Driver, Load, Progress};
+use crate::config::SenderConfig;
+use crate::driver::{AckProgress, Departing, Driver};
 use crate::endpoint::{Sender, SenderStats, Steering};
-use crate::packet::{Packet, State};
+use crate::packet::{SentPacket, State};
 use crate::recovery::{Prr, Reordering, Undo, probe_timeout};
 use crate::scoreboard::Scoreboard;
 use crate::segment::{AckSegment, Segment};
@@ -47,7 +47,7 @@ enum Handshake {
 pub(crate) struct Probe {
     pub(crate) end: u64,
     /// The packet as it was before it was sent again; `None` when the probe carried new data.
-    pub(crate) repaired: Option<Packet>,
+    pub(crate) repaired: Option<SentPacket>,
 }
 
 /// What an acknowledgement said.
@@ -115,7 +115,7 @@ pub(crate) struct FlowSender {
 }
 
 impl FlowSender {
-    pub(crate) fn new(config: &Config, controller: Box<dyn Controller>, delivery: Delivery, start: u64) -> Self {
+    pub(crate) fn new(config: &SenderConfig, controller: Box<dyn Controller>, delivery: Delivery, start: u64) -> Self {
         Self {
             driver: Driver::new(config, controller),
             board: Scoreboard::new(config.mss),
@@ -226,7 +226,7 @@ impl FlowSender {
             self.handshake = Handshake::Done;
             self.rto_at = Time::NEVER;
             self.backoff = 0;
-            let progress = Progress::at(self.next, self.next, 0);
+            let progress = AckProgress::at(self.next, self.next, 0);
             self.driver.connected(now, now - ack.echo_sent_at, &progress);
         }
     }
@@ -236,10 +236,10 @@ impl FlowSender {
         if first {
             self.driver.restart(now);
         }
-        let mut packet = Packet::new(self.next, bytes, now);
+        let mut packet = SentPacket::new(self.next, bytes, now);
         let in_flight = self.board.in_flight + u64::from(bytes);
         let unsent = self.unsent() - u64::from(bytes);
-        let note = self.driver.sent(now, &mut packet, &Load { in_flight, unsent, first });
+        let note = self.driver.sent(now, &mut packet, &Departing { in_flight, unsent, first });
         self.board.push(packet);
         self.next = packet.end();
         if self.rto_at == Time::NEVER {
@@ -255,7 +255,7 @@ impl FlowSender {
         let in_flight = if old.state == State::Lost { before + u64::from(old.bytes) } else { before };
         let unsent = self.unsent();
         let packet = self.board.resend(number, now)?;
-        let note = self.driver.sent(now, packet, &Load { in_flight, unsent, first: false });
+        let note = self.driver.sent(now, packet, &Departing { in_flight, unsent, first: false });
         if number == self.board.first_number() {
             self.arm_rto(now);
         }
@@ -267,7 +267,7 @@ impl FlowSender {
     }
 
     fn send_empty(&mut self, now: Time) -> Segment {
-        let load = Load { in_flight: self.board.in_flight, unsent: self.unsent(), first: false };
+        let load = Departing { in_flight: self.board.in_flight, unsent: self.unsent(), first: false };
         let note = self.driver.sent_empty(now, self.next, &load);
         self.empty_segment(now, note)
     }

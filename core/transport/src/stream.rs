@@ -2,18 +2,18 @@
 
 use paceline_cc::{Controller, ReceiverHalf};
 
-use crate::config::{AckPolicy, Config};
+use crate::config::{AckPolicy, SenderConfig};
 use crate::endpoint::{Receiver, Sender};
 use crate::receiver::StreamReceiver;
 use crate::sender::{Delivery, FlowSender};
 
 /// A TCP sender driven by `controller`.
-pub fn sender(config: &Config, controller: Box<dyn Controller>) -> Box<dyn Sender> {
+pub fn sender(config: &SenderConfig, controller: Box<dyn Controller>) -> Box<dyn Sender> {
     sender_from(config, controller, 0)
 }
 
 /// As [`sender`], with the first byte at position `start`.
-pub fn sender_from(config: &Config, controller: Box<dyn Controller>, start: u64) -> Box<dyn Sender> {
+pub fn sender_from(config: &SenderConfig, controller: Box<dyn Controller>, start: u64) -> Box<dyn Sender> {
     Box::new(FlowSender::new(config, controller, Delivery::Reliable, start))
 }
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Arrival, Nanos, Pacing, Rate, ReceiverHalf, Time};
-use paceline_transport::{AckPolicy, Config, NOT_SENT, above, stream};
+use paceline_transport::{AckPolicy, NOT_SENT, SenderConfig, above, stream};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 fn above_on(path: Path, upper: &str, lower: &str) -> Loop {
-    let sender = above::sender(&Config::default(), controller(upper), controller(lower));
+    let sender = above::sender(&SenderConfig::default(), controller(upper), controller(lower));
     Loop::new(path, sender, stream::receiver(&AckPolicy::immediate(), None))
 }
 
@@ -43,7 +43,7 @@ fn tcp_rules_when_it_is_the_smaller_and_the_record_says_so() {
 #[test]
 fn the_upper_controller_hears_of_a_loss_once_and_answers_it() {
     let spy = Spy::new(Notes { window: 20.0, ..Notes::default() });
-    let sender = above::sender(&Config::default(), spy.controller(), controller("fixed:window=1000"));
+    let sender = above::sender(&SenderConfig::default(), spy.controller(), controller("fixed:window=1000"));
     let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
     world.fate = Box::new(|n, _| Fate { lost: n == 40, ..Fate::default() });
     world.sender.write(300 * MSS);
@@ -119,7 +119,7 @@ impl ReceiverHalf for Notary {
 #[test]
 fn a_receiver_half_is_served_through_tcp() {
     let spy = Spy::new(Notes { window: 8.0, heartbeat: Some(Nanos::from_millis(50)), ..Notes::default() });
-    let sender = above::sender(&Config::default(), spy.controller(), controller("reno"));
+    let sender = above::sender(&SenderConfig::default(), spy.controller(), controller("reno"));
     let notary = Notary::default();
     let path = Path { data_loss: 0.05, seed: 5, ..Path::default() };
     let mut world = Loop::new(path, sender, stream::receiver(&AckPolicy::immediate(), Some(Box::new(notary.clone()))));
@@ -173,7 +173,7 @@ fn no_rate_is_measured_of_holes() {
             pacing: |_| Pacing::Rate(Rate::from_bytes_per_sec(2000 * MSS)),
             ..Notes::default()
         });
-        let sender = above::sender(&Config::default(), spy.controller(), controller("fixed:window=5000"));
+        let sender = above::sender(&SenderConfig::default(), spy.controller(), controller("fixed:window=5000"));
         let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
         let mut free = Time::ZERO;
         world.fate = Box::new(move |_, segment| {

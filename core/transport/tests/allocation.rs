@@ -4,7 +4,7 @@
 use std::alloc::System;
 
 use paceline_cc::{Env, Nanos, Phase, Spec};
-use paceline_transport::{Config, Counted, Counters, Limit, Samples};
+use paceline_transport::{Counted, Counters, FlowLimit, Samples, SenderConfig};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -24,9 +24,9 @@ struct Feed {
 
 impl Feed {
     fn new(spec: &str) -> Self {
-        let now = Counters { unsent: u64::MAX / 2, limit: Limit::Window, ..Counters::start(MSS as u32) };
+        let now = Counters { unsent: u64::MAX / 2, limit: FlowLimit::Window, ..Counters::start(MSS as u32) };
         let controller = spec.parse::<Spec>().expect("a registered controller").build(&Env::default());
-        Self { flow: Counted::new(&Config::default(), controller, &now), now, count: 0 }
+        Self { flow: Counted::new(&SenderConfig::default(), controller, &now), now, count: 0 }
     }
 
     fn step(&mut self) {

@@ -4,7 +4,8 @@ use crate::common::spy::{Notes, Spy};
 use crate::common::{Fate, Loop, MSS, Path};
 use paceline_cc::{Ecn, Nanos, Time};
 use paceline_transport::{
-    AckPolicy, ArrivalTime, Config, HEADER_BYTES, MAX_ARRIVALS, Receiver, Segment, Sender, above, datagram, stream,
+    AckPolicy, ArrivalTime, HEADER_BYTES, MAX_ARRIVALS, Receiver, Segment, Sender, SenderConfig, above, datagram,
+    stream,
 };
 
 fn stretched(arrivals: bool) -> AckPolicy {
@@ -41,7 +42,7 @@ fn known(spy: &Spy, arrived: &[Time]) -> usize {
 
 #[test]
 fn stretched_acknowledgements_tell_the_arrival_of_every_packet() {
-    let tcp = |spy: &Spy| stream::sender(&Config::default(), spy.controller());
+    let tcp = |spy: &Spy| stream::sender(&SenderConfig::default(), spy.controller());
     for swap in [false, true] {
         let (spy, arrived) = run(tcp, stream::receiver(&stretched(true), None), swap);
         assert_eq!(known(&spy, &arrived), 200);
@@ -55,11 +56,12 @@ fn stretched_acknowledgements_tell_the_arrival_of_every_packet() {
 
 #[test]
 fn the_upper_controller_and_datagrams_learn_them_too() {
-    let alcc =
-        |spy: &Spy| above::sender(&Config::default(), spy.controller(), crate::common::controller("fixed:window=100"));
+    let alcc = |spy: &Spy| {
+        above::sender(&SenderConfig::default(), spy.controller(), crate::common::controller("fixed:window=100"))
+    };
     let (spy, arrived) = run(alcc, stream::receiver(&stretched(true), None), false);
     assert_eq!(known(&spy, &arrived), 200);
-    let udp = |spy: &Spy| datagram::sender(&Config::default(), spy.controller());
+    let udp = |spy: &Spy| datagram::sender(&SenderConfig::default(), spy.controller());
     let (spy, arrived) = run(udp, datagram::receiver_with_arrivals(None), true);
     assert_eq!(known(&spy, &arrived), 200);
 }

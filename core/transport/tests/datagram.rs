@@ -3,12 +3,12 @@
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Pacing, Rate, Time};
-use paceline_transport::{Config, datagram};
+use paceline_transport::{SenderConfig, datagram};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 fn datagrams_on(path: Path, spec: &str) -> Loop {
-    Loop::new(path, datagram::sender(&Config::default(), controller(spec)), datagram::receiver(None))
+    Loop::new(path, datagram::sender(&SenderConfig::default(), controller(spec)), datagram::receiver(None))
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn late_datagrams_teach_to_wait() {
             pacing: |_| Pacing::Rate(Rate::from_bytes_per_sec(1000 * MSS)),
             ..Notes::default()
         });
-        let sender = datagram::sender(&Config::default(), spy.controller());
+        let sender = datagram::sender(&SenderConfig::default(), spy.controller());
         let mut world = Loop::new(Path::default(), sender, datagram::receiver(None));
         // A packet each millisecond; every tenth is late by more than a quarter of the 20 ms of a round trip.
         world.fate = Box::new(move |n, _| Fate {
@@ -123,7 +123,7 @@ fn lost_acknowledgements_cost_nothing() {
 
 #[test]
 fn an_acknowledgement_without_news_gives_no_rtt() {
-    let mut sender = datagram::sender(&Config::default(), controller("fixed:window=2"));
+    let mut sender = datagram::sender(&SenderConfig::default(), controller("fixed:window=2"));
     let mut receiver = datagram::receiver(None);
     sender.write(2 * MSS);
     let segment = sender.poll_transmit(Time::ZERO).expect("data");
@@ -139,7 +139,8 @@ fn an_acknowledgement_without_news_gives_no_rtt() {
 fn heartbeats_closer_than_a_round_trip_still_measure_it() {
     let spy = Spy::new(Notes { heartbeat: Some(Nanos::from_millis(50)), ..Notes::default() });
     let path = Path { delay: Nanos::from_millis(100), ..Path::default() };
-    let mut world = Loop::new(path, datagram::sender(&Config::default(), spy.controller()), datagram::receiver(None));
+    let mut world =
+        Loop::new(path, datagram::sender(&SenderConfig::default(), spy.controller()), datagram::receiver(None));
     world.sender.write(MSS);
     world.run(Time::from_millis(300), false);
     world.path.delay = Nanos::from_millis(150);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use paceline_cc::observe::{Event, Observed, Observer};
 use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::{Carrier, Cause, Controller, Env, Hop, Lost, Nanos, Pacing, Rate, Spec, Telemetry, Time};
-use paceline_transport::{Arrived, Config, Driver, Load, Packet, Progress};
+use paceline_transport::{AckProgress, ArrivalClock, Departing, Driver, SenderConfig, SentPacket};
 
 const MSS: u32 = 1000;
 
@@ -51,30 +51,30 @@ fn driver(spec: &str) -> (Driver, Log) {
     let spec: Spec = spec.parse().unwrap();
     let controller = spec.build(&Env { mss: MSS, ..Env::default() });
     let observed = Observed::wrap(controller, Some(Box::new(log.clone())));
-    (Driver::new(&Config { mss: MSS, ..Config::default() }, observed), log)
+    (Driver::new(&SenderConfig { mss: MSS, ..SenderConfig::default() }, observed), log)
 }
 
 fn at(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-fn send(driver: &mut Driver, now: u64, number: u64, in_flight: u64) -> Packet {
-    let mut packet = Packet::new(number * u64::from(MSS), MSS, at(now));
+fn send(driver: &mut Driver, now: u64, number: u64, in_flight: u64) -> SentPacket {
+    let mut packet = SentPacket::new(number * u64::from(MSS), MSS, at(now));
     packet.serial = number + 1;
-    driver.sent(at(now), &mut packet, &Load { in_flight, unsent: 0, first: in_flight == u64::from(MSS) });
+    driver.sent(at(now), &mut packet, &Departing { in_flight, unsent: 0, first: in_flight == u64::from(MSS) });
     packet
 }
 
 #[test]
 fn a_flow_is_reported_from_its_first_packet_to_a_silence() {
     let (mut driver, log) = driver("fixed:window=4");
-    let mut packets: Vec<Packet> = (0..3).map(|n| send(&mut driver, n, n, (n + 1) * 1000)).collect();
+    let mut packets: Vec<SentPacket> = (0..3).map(|n| send(&mut driver, n, n, (n + 1) * 1000)).collect();
     // The last is lost; the others come in another order than they left.
     let lost = packets.pop().unwrap();
     packets.reverse();
-    let delivery = driver.delivered(at(40), &mut packets, false, &Arrived::Unknown);
+    let delivery = driver.delivered(at(40), &mut packets, false, &ArrivalClock::Unknown);
     driver.sample(delivery.rtt.unwrap(), 2000, 3000);
-    driver.acknowledge(at(40), &delivery, &Progress::at(2000, 3000, 1000));
+    driver.acknowledge(at(40), &delivery, &AckProgress::at(2000, 3000, 1000));
     driver.lose(at(50), &mut [lost.lost()], 1000, 0, true);
     driver.lose(at(50), &mut [], 0, 0, true);
     driver.explain(at(60), &[Lost { cause: Cause::Medium, ..lost.lost() }]);
@@ -117,7 +117,7 @@ fn a_loss_has_the_cause_of_the_newest_report_while_that_is_fresh() {
         let fresh_for = Nanos::from_millis(50);
         driver.telemetry(&Telemetry { now: at(now), packet: None, verdict, fresh_for, hops: &[] });
     };
-    let lost = |n: u64| Packet::new(n * u64::from(MSS), MSS, at(n)).lost();
+    let lost = |n: u64| SentPacket::new(n * u64::from(MSS), MSS, at(n)).lost();
     driver.lose(at(9), &mut [lost(0)], 1000, 0, true);
     report(&mut driver, 10, Cause::Medium);
     driver.lose(at(20), &mut [lost(1), Lost { cause: Cause::Policer, ..lost(2) }], 1000, 0, true);
@@ -151,7 +151,7 @@ fn causes() -> (Driver, Log) {
     let log = Log::default();
     let controller = "reno".parse::<Spec>().unwrap().build(&Env { mss: MSS, ..Env::default() });
     let observed = Observed::wrap(controller, Some(Box::new(Causes(log.clone()))));
-    (Driver::new(&Config { mss: MSS, ..Config::default() }, observed), log)
+    (Driver::new(&SenderConfig { mss: MSS, ..SenderConfig::default() }, observed), log)
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn another_packet_size_leaves_the_window_its_bytes() {
             let (mut driver, log) = driver(entry.name);
             for n in 0..20 {
                 let mut packet = [send(&mut driver, 10 * n, n, 1000)];
-                let delivery = driver.delivered(at(10 * n + 9), &mut packet, false, &Arrived::Unknown);
-                driver.acknowledge(at(10 * n + 9), &delivery, &Progress::at((n + 1) * 1000, (n + 1) * 1000, 0));
+                let delivery = driver.delivered(at(10 * n + 9), &mut packet, false, &ArrivalClock::Unknown);
+                driver.acknowledge(at(10 * n + 9), &delivery, &AckProgress::at((n + 1) * 1000, (n + 1) * 1000, 0));
             }
             log.take();
             let before = driver.window();
@@ -204,10 +204,10 @@ fn packets_that_leave_together_are_paced_as_one_and_only_the_first_has_an_rtt() 
     let (mut driver, log) = driver("fixed:window=100,rate=8");
     let mut packets = Vec::new();
     for number in 0..5_u64 {
-        let mut packet = Packet::new(number * u64::from(MSS), MSS, at(10));
+        let mut packet = SentPacket::new(number * u64::from(MSS), MSS, at(10));
         packet.serial = number + 1;
         packet.follows = number > 0;
-        let load = Load { in_flight: (number + 1) * u64::from(MSS), unsent: 0, first: number == 0 };
+        let load = Departing { in_flight: (number + 1) * u64::from(MSS), unsent: 0, first: number == 0 };
         if number < 4 {
             driver.sent_ahead(at(10), &mut packet, &load);
         } else {
@@ -218,8 +218,8 @@ fn packets_that_leave_together_are_paced_as_one_and_only_the_first_has_an_rtt() 
     // A millisecond may be made up for, as nothing left before.
     assert_eq!(driver.due(), at(10 - 1 + 5));
     assert_eq!(log.take().iter().filter(|line| line.starts_with("sent")).count(), 5);
-    let behind = driver.delivered(at(40), &mut packets[1..].to_vec(), false, &Arrived::Unknown);
+    let behind = driver.delivered(at(40), &mut packets[1..].to_vec(), false, &ArrivalClock::Unknown);
     assert_eq!((behind.packets, behind.rtt, driver.rtt().min()), (4, None, Nanos::MAX));
-    let first = driver.delivered(at(40), &mut packets[..1].to_vec(), false, &Arrived::Unknown);
+    let first = driver.delivered(at(40), &mut packets[..1].to_vec(), false, &ArrivalClock::Unknown);
     assert_eq!((first.rtt, driver.rtt().min()), (Some(Nanos::from_millis(30)), Nanos::from_millis(30)));
 }

@@ -3,12 +3,12 @@
 use crate::common::spy::Spy;
 use crate::common::{Fate, Loop, MSS, Path};
 use paceline_cc::{Controller, Ecn, Nanos, Phase, Time};
-use paceline_transport::{AckPolicy, Config, HEADER_BYTES, Sender, above, datagram, stream};
+use paceline_transport::{AckPolicy, HEADER_BYTES, Sender, SenderConfig, above, datagram, stream};
 
 const RTT: Nanos = Nanos::from_millis(20);
 
-fn config() -> Config {
-    Config { handshake: true, ..Config::default() }
+fn config() -> SenderConfig {
+    SenderConfig { handshake: true, ..SenderConfig::default() }
 }
 
 fn world(sender: Box<dyn Sender>) -> Loop {
@@ -42,7 +42,7 @@ fn begins_with_a_handshake(what: &str, spy: &Spy, world: &mut Loop, lost: u64) {
 fn the_controller_knows_an_rtt_before_the_first_data() {
     for lost in 0..3 {
         let controllers = [
-            ("tcp", stream::sender as fn(&Config, Box<dyn Controller>) -> Box<dyn Sender>),
+            ("tcp", stream::sender as fn(&SenderConfig, Box<dyn Controller>) -> Box<dyn Sender>),
             ("udp", datagram::sender),
             ("alcc", |config, upper| above::sender(config, upper, crate::common::controller("cubic"))),
         ];
@@ -62,7 +62,7 @@ fn the_controller_knows_an_rtt_before_the_first_data() {
 #[test]
 fn without_it_data_comes_first() {
     let spy = Spy::default();
-    let mut world = world(stream::sender(&Config::default(), spy.controller()));
+    let mut world = world(stream::sender(&SenderConfig::default(), spy.controller()));
     world.sender.write(MSS);
     world.finish(Time::from_millis(100));
     assert_eq!(world.sent.len(), 1);
@@ -98,7 +98,7 @@ fn a_late_answer_tells_its_own_rtt_and_the_next_one_nothing() {
 
 #[test]
 fn the_wait_grows_to_its_limit() {
-    let config = Config { max_rto: Nanos::from_secs(4), ..config() };
+    let config = SenderConfig { max_rto: Nanos::from_secs(4), ..config() };
     let mut world = world(stream::sender(&config, Spy::default().controller()));
     world.fate = Box::new(|_, _| Fate { lost: true, ..Fate::default() });
     world.sender.write(MSS);

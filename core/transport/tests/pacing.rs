@@ -3,11 +3,11 @@
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Pacing, Rate, Recovery, Time};
-use paceline_transport::{AckPolicy, Config, Pace, Sender, datagram, stream};
+use paceline_transport::{AckPolicy, PaceStyle, Sender, SenderConfig, datagram, stream};
 
 const PER_MS: Rate = Rate::from_bytes_per_sec(1000 * MSS);
 
-fn world(config: &Config, notes: Notes) -> (Spy, Loop) {
+fn world(config: &SenderConfig, notes: Notes) -> (Spy, Loop) {
     let spy = Spy::new(notes);
     let sender = stream::sender(config, spy.controller());
     (spy, Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::default(), None)))
@@ -20,7 +20,7 @@ fn departures(world: &Loop) -> Vec<Time> {
 #[test]
 fn a_rate_is_kept_exactly_when_nothing_holds_the_sender_up() {
     let (_, mut world) =
-        world(&Config::default(), Notes { pacing: |_| Pacing::Rate(PER_MS), window: 100.0, ..Notes::default() });
+        world(&SenderConfig::default(), Notes { pacing: |_| Pacing::Rate(PER_MS), window: 100.0, ..Notes::default() });
     world.sender.write(u64::MAX);
     world.run(Time::from_millis(500), false);
     let sent = departures(&world);
@@ -46,18 +46,18 @@ fn coarse(sender: &mut dyn Sender, step: Nanos, end: Time) -> Vec<Time> {
 fn a_coarse_timer_keeps_the_average_within_the_burst() {
     let notes = || Notes { pacing: |_| Pacing::Rate(PER_MS), window: 1e6, ..Notes::default() };
     // The timer's step is 2.5 packets: with credit for it nothing is lost.
-    let config = Config { burst: Nanos::from_millis(3), ..Config::default() };
+    let config = SenderConfig { burst: Nanos::from_millis(3), ..SenderConfig::default() };
     let mut sender = stream::sender(&config, Spy::new(notes()).controller());
     sender.write(u64::MAX);
     let sent = coarse(sender.as_mut(), Nanos::from_micros(2500), Time::from_millis(100));
     assert!((98..=102).contains(&sent.len()), "{}", sent.len());
     // Without credit each visit lets one packet go.
-    let config = Config { burst: Nanos::ZERO, ..Config::default() };
+    let config = SenderConfig { burst: Nanos::ZERO, ..SenderConfig::default() };
     let mut sender = stream::sender(&config, Spy::new(notes()).controller());
     sender.write(u64::MAX);
     assert_eq!(coarse(sender.as_mut(), Nanos::from_micros(2500), Time::from_millis(100)).len(), 40);
     // However long the pause, the burst is bounded: credit of 3 ms is 3 packets more.
-    let config = Config { burst: Nanos::from_millis(3), ..Config::default() };
+    let config = SenderConfig { burst: Nanos::from_millis(3), ..SenderConfig::default() };
     let mut sender = stream::sender(&config, Spy::new(notes()).controller());
     sender.write(u64::MAX);
     let sent = coarse(sender.as_mut(), Nanos::from_millis(50), Time::from_millis(100));
@@ -70,7 +70,7 @@ fn a_chirp_leaves_with_its_exact_gaps_however_late_the_caller() {
     fn chirp(sent: u64) -> Pacing {
         Pacing::Gap(Nanos::from_millis(if sent.is_multiple_of(8) { 20 } else { 9 - sent % 8 }))
     }
-    let (_, mut world) = world(&Config::default(), Notes { pacing: chirp, window: 1000.0, ..Notes::default() });
+    let (_, mut world) = world(&SenderConfig::default(), Notes { pacing: chirp, window: 1000.0, ..Notes::default() });
     world.sender.write(u64::MAX);
     world.run(Time::from_millis(1000), false);
     let sent = departures(&world);
@@ -80,7 +80,7 @@ fn a_chirp_leaves_with_its_exact_gaps_however_late_the_caller() {
     }
     // A late caller does not catch up: every gap is at least as asked.
     let spy = Spy::new(Notes { pacing: chirp, window: 1000.0, ..Notes::default() });
-    let mut sender = stream::sender(&Config::default(), spy.controller());
+    let mut sender = stream::sender(&SenderConfig::default(), spy.controller());
     sender.write(u64::MAX);
     let sent = coarse(sender.as_mut(), Nanos::from_micros(1300), Time::from_millis(400));
     for (index, pair) in sent.windows(2).enumerate() {
@@ -95,7 +95,7 @@ fn a_held_flow_waits_for_another_event() {
         if sent == 5 { Pacing::Gap(Nanos::MAX) } else { Pacing::Gap(Nanos::ZERO) }
     }
     let spy = Spy::new(Notes { pacing: hold, ..Notes::default() });
-    let mut sender = datagram::sender(&Config { tail_probe: false, ..Config::default() }, spy.controller());
+    let mut sender = datagram::sender(&SenderConfig { tail_probe: false, ..SenderConfig::default() }, spy.controller());
     sender.write(u64::MAX);
     let sent = std::iter::from_fn(|| sender.poll_transmit(Time::ZERO)).count();
     assert_eq!(sent, 5);
@@ -108,7 +108,7 @@ fn a_held_flow_waits_for_another_event() {
 
 #[test]
 fn linux_pacing_spreads_the_window() {
-    let config = Config { pace: Pace::Linux, ..Config::default() };
+    let config = SenderConfig { pace: PaceStyle::Linux, ..SenderConfig::default() };
     let path = Path::default();
     let sender = stream::sender(&config, controller("fixed:window=40"));
     let mut world = Loop::new(path, sender, stream::receiver(&AckPolicy::immediate(), None));
@@ -127,7 +127,7 @@ fn linux_pacing_spreads_the_window() {
 fn linux_pacing_slows_down_at_half_the_controllers_threshold() {
     // 40 packets in 10 ms below half the threshold, in 16.7 ms above; a credit of 1 ms besides.
     for (threshold, gap) in [(82, 250), (80, 416)] {
-        let config = Config { pace: Pace::Linux, burst: Nanos::ZERO, ..Config::default() };
+        let config = SenderConfig { pace: PaceStyle::Linux, burst: Nanos::ZERO, ..SenderConfig::default() };
         let spy = Spy::new(Notes { window: 40.0, threshold, ..Notes::default() });
         let sender = stream::sender(&config, spy.controller());
         let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
@@ -143,7 +143,7 @@ fn heartbeats_leave_when_nothing_else_does() {
     let silence = Nanos::from_millis(50);
     let notes = Notes { heartbeat: Some(silence), recovery: Recovery::Controller, ..Notes::default() };
     let spy = Spy::new(notes);
-    let sender = datagram::sender(&Config::default(), spy.controller());
+    let sender = datagram::sender(&SenderConfig::default(), spy.controller());
     let mut world = Loop::new(Path::default(), sender, datagram::receiver(None));
     world.sender.write(3 * MSS);
     world.run(Time::from_millis(1005), false);

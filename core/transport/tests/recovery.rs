@@ -3,11 +3,11 @@
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Decide, Fate, Loop, MSS, Path};
 use paceline_cc::{Nanos, Pacing, Phase, Rate, Time};
-use paceline_transport::{AckPolicy, Config, stream};
+use paceline_transport::{AckPolicy, SenderConfig, stream};
 
 fn world(notes: Notes) -> (Spy, Loop) {
     let spy = Spy::new(notes);
-    let sender = stream::sender(&Config::default(), spy.controller());
+    let sender = stream::sender(&SenderConfig::default(), spy.controller());
     (spy, Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None)))
 }
 

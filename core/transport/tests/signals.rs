@@ -3,13 +3,13 @@
 use crate::common::spy::{Notes, Spy};
 use crate::common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Ecn, Nanos, Pacing, Phase, Rate, Recovery, Time};
-use paceline_transport::{AckPolicy, Config, above, datagram, stream};
+use paceline_transport::{AckPolicy, SenderConfig, above, datagram, stream};
 
 const PER_MS: Rate = Rate::from_bytes_per_sec(1000 * MSS);
 
 fn world(notes: Notes) -> (Spy, Loop) {
     let spy = Spy::new(notes);
-    let sender = stream::sender(&Config::default(), spy.controller());
+    let sender = stream::sender(&SenderConfig::default(), spy.controller());
     (spy, Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None)))
 }
 
@@ -57,7 +57,7 @@ fn samples_of_a_flow_that_idles_are_marked() {
 fn controllers_know_what_the_application_has_left() {
     for via in ["tcp", "udp", "alcc"] {
         let spy = Spy::new(Notes { window: 4.0, ..Notes::default() });
-        let config = Config::default();
+        let config = SenderConfig::default();
         let (sender, receiver) = match via {
             "tcp" => (stream::sender(&config, spy.controller()), stream::receiver(&AckPolicy::default(), None)),
             "udp" => (datagram::sender(&config, spy.controller()), datagram::receiver(None)),
@@ -102,7 +102,7 @@ fn repairs_and_heartbeats_tell_what_is_left_too() {
 fn a_held_controller_is_asked_again_when_the_application_writes() {
     for via_tcp in [true, false] {
         let spy = Spy::new(Notes { pacing: |_| Pacing::Gap(Nanos::MAX), ..Notes::default() });
-        let config = Config::default();
+        let config = SenderConfig::default();
         let sender = match via_tcp {
             true => stream::sender(&config, spy.controller()),
             false => above::sender(&config, spy.controller(), controller("reno")),
@@ -133,7 +133,7 @@ fn restarts_tell_how_long_the_flow_was_silent() {
 #[test]
 fn a_restart_counts_for_the_packets_that_follow_it() {
     for spec in ["cubic", "reno", "dctcp"] {
-        let sender = stream::sender(&Config::default(), controller(spec));
+        let sender = stream::sender(&SenderConfig::default(), controller(spec));
         let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
         world.fate = Box::new(|n, _| Fate { lost: n == 100, ..Fate::default() });
         world.sender.write(600 * MSS);
@@ -151,7 +151,7 @@ fn a_restart_counts_for_the_packets_that_follow_it() {
 #[test]
 fn a_window_that_fills_piece_by_piece_limits_the_flow() {
     let spy = Spy::new(Notes { window: 20.0, ..Notes::default() });
-    let sender = stream::sender(&Config::default(), spy.controller());
+    let sender = stream::sender(&SenderConfig::default(), spy.controller());
     let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));
     for _ in 0..10 {
         world.sender.write(2 * MSS);
@@ -224,7 +224,7 @@ fn a_controller_that_holds_against_marks_keeps_its_window() {
 fn exact_marks_are_counted_to_the_byte() {
     for via_datagrams in [false, true] {
         let spy = Spy::new(Notes { ecn: Ecn::L4s, recovery: Recovery::Controller, ..Notes::default() });
-        let config = Config::default();
+        let config = SenderConfig::default();
         let mut world = if via_datagrams {
             Loop::new(Path::default(), datagram::sender(&config, spy.controller()), datagram::receiver(None))
         } else {
@@ -249,7 +249,7 @@ fn positions_pass_two_to_the_thirty_two_packets() {
     let starts = [u64::from(u32::MAX) - 50 * MSS, (u64::from(u32::MAX) - 50) * MSS, u64::MAX / 2];
     for start in starts {
         let path = Path { data_loss: 0.02, ack_loss: 0.02, seed: start, ..Path::default() };
-        let sender = stream::sender_from(&Config::default(), controller("reno"), start);
+        let sender = stream::sender_from(&SenderConfig::default(), controller("reno"), start);
         let receiver = stream::receiver_from(&AckPolicy::default(), None, start);
         let mut world = Loop::new(path, sender, receiver);
         world.sender.write(500 * MSS);
@@ -257,7 +257,7 @@ fn positions_pass_two_to_the_thirty_two_packets() {
         let stats = world.sender.stats();
         assert_eq!((world.receiver.bytes_ready(), stats.bytes_delivered), (500 * MSS, 500 * MSS));
         let spy = Spy::default();
-        let sender = datagram::sender_from(&Config::default(), spy.controller(), start);
+        let sender = datagram::sender_from(&SenderConfig::default(), spy.controller(), start);
         let mut world = Loop::new(Path::default(), sender, datagram::receiver(None));
         world.sender.write(500 * MSS);
         world.finish(Time::from_millis(100_000));

@@ -2,12 +2,16 @@
 
 use crate::common::{Fate, Loop, MSS, Path, controller};
 use paceline_cc::{Nanos, Time};
-use paceline_transport::{AckPolicy, Config, stream};
+use paceline_transport::{AckPolicy, SenderConfig, stream};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 fn stream_on(path: Path, spec: &str) -> Loop {
-    Loop::new(path, stream::sender(&Config::default(), controller(spec)), stream::receiver(&AckPolicy::default(), None))
+    Loop::new(
+        path,
+        stream::sender(&SenderConfig::default(), controller(spec)),
+        stream::receiver(&AckPolicy::default(), None),
+    )
 }
 
 #[test]

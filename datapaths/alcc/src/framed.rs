@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 
 use paceline_cc::{Nanos, ReceiverHalf, Time};
-use paceline_transport::{Arrived, Delivered, Took};
+use paceline_transport::{ArrivalClock, Delivered, Took};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
@@ -303,8 +303,13 @@ fn take_ack(link: &mut Link, at: Time, ack: &Ack, fd: &OwnedFd) -> Option<Nanos>
     link.counters.delivered = ack.position;
     link.counters.marked += u64::from(link.repairing);
     let at = now - ack.delay;
-    let delivered =
-        Delivered { upto: ack.position, at, repaired: link.repairing, took: Took::Reported, arrived: Arrived::Unknown };
+    let delivered = Delivered {
+        upto: ack.position,
+        at,
+        repaired: link.repairing,
+        took: Took::Reported,
+        arrived: ArrivalClock::Unknown,
+    };
     let news = link.above.delivered(now, &delivered);
     link.note_rtt(now, news);
     link.above.set_chunk(link.chunk());

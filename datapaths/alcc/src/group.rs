@@ -14,7 +14,7 @@ use paceline_cc::{
     Ack, BadFeedback, Carrier, Controller, Loss, Lost, Nanos, Nature, Pacing, Permit, Restart, Sent, Stamp, Telemetry,
     Time, Timeout,
 };
-use paceline_transport::{ArrivalTime, Arrived, Config, Driver, Load, Packet, Progress};
+use paceline_transport::{AckProgress, ArrivalClock, ArrivalTime, Departing, Driver, SenderConfig, SentPacket};
 
 /// How long a smallest RTT is believed. 10 s: Copa's `RTTmin` (NSDI 2018 section 2.1), BBR's.
 const BELIEVED: Nanos = Nanos::from_secs(10);
@@ -88,7 +88,7 @@ impl Group {
         let aggregate = lock(&self.aggregate)
             .get_or_insert_with(|| {
                 Arc::new(Mutex::new(Aggregate {
-                    driver: Driver::new(&Config { mss, ..Config::default() }, make()),
+                    driver: Driver::new(&SenderConfig { mss, ..SenderConfig::default() }, make()),
                     in_flight: 0,
                     next: 0,
                     serial: 0,
@@ -112,7 +112,7 @@ struct Aggregate {
     /// Members that have something in flight or to send.
     active: u64,
     /// Scratch for one acknowledgement, and for one round of losses.
-    fresh: Vec<Packet>,
+    fresh: Vec<SentPacket>,
     arrivals: Vec<ArrivalTime>,
     lost: Vec<Lost>,
 }
@@ -123,7 +123,7 @@ struct Member {
     mine: u64,
     active: bool,
     /// Its packets in flight as the aggregate knows them, each with its position in this flow.
-    sent: VecDeque<(u64, Packet)>,
+    sent: VecDeque<(u64, SentPacket)>,
 }
 
 fn ask<T>(aggregate: &Mutex<Aggregate>, question: impl FnOnce(&mut Aggregate) -> T) -> T {
@@ -168,14 +168,14 @@ fn part_of(threshold: u64, part: u64, window: u64) -> u64 {
 }
 
 /// Where the aggregate has the byte that a member's flow has at `seq`; nothing where it is no longer in flight.
-fn position(sent: &VecDeque<(u64, Packet)>, seq: u64) -> Option<u64> {
+fn position(sent: &VecDeque<(u64, SentPacket)>, seq: u64) -> Option<u64> {
     let after = sent.partition_point(|(from, _)| *from <= seq);
     let (from, packet) = sent.get(after.checked_sub(1)?)?;
     Some(packet.seq.saturating_add(seq - from))
 }
 
 /// Translates what a member's datapath declared lost.
-fn translate(sent: &VecDeque<(u64, Packet)>, lost: &[Lost], into: &mut Vec<Lost>) {
+fn translate(sent: &VecDeque<(u64, SentPacket)>, lost: &[Lost], into: &mut Vec<Lost>) {
     into.clear();
     into.extend(lost.iter().filter_map(|packet| Some(Lost { seq: position(sent, packet.seq)?, ..*packet })));
 }
@@ -188,11 +188,11 @@ impl Controller for Member {
             self.set_active(true);
         }
         self.mine += bytes;
-        let mut packet = Packet::new(0, sent.bytes, sent.now);
+        let mut packet = SentPacket::new(0, sent.bytes, sent.now);
         let note = self.lead(|all| {
             let first = all.in_flight == 0;
             all.in_flight += bytes;
-            let load = Load { in_flight: all.in_flight, unsent: sent.unsent, first };
+            let load = Departing { in_flight: all.in_flight, unsent: sent.unsent, first };
             if bytes == 0 {
                 return all.driver.sent_empty(sent.now, all.next, &load);
             }
@@ -216,7 +216,7 @@ impl Controller for Member {
         let prior_in_flight = all.in_flight;
         all.in_flight -= ack.bytes;
         let una = all.next - all.in_flight;
-        let progress = Progress { prior_in_flight, ..Progress::at(una, all.next, all.in_flight) };
+        let progress = AckProgress { prior_in_flight, ..AckProgress::at(una, all.next, all.in_flight) };
         if ack.packets.is_empty() {
             // The answer to a handshake: nothing else above TCP delivers no packet.
             all.driver.connected(ack.now, ack.srtt, &progress);
@@ -234,7 +234,7 @@ impl Controller for Member {
             all.arrivals.extend(acked.received_at.map(|at| ArrivalTime { seq: packet.seq, at }));
             all.fresh.push(packet);
         }
-        let mut delivery = all.driver.delivered(ack.now, &mut all.fresh, false, &Arrived::Each(&all.arrivals));
+        let mut delivery = all.driver.delivered(ack.now, &mut all.fresh, false, &ArrivalClock::Each(&all.arrivals));
         if let Some(newest) = &mut delivery.newest {
             // The member knows what ended its bursts.
             newest.window_limited = ack.window_limited;

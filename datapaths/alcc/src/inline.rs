@@ -22,7 +22,7 @@ use nix::sys::socket::{getsockopt, setsockopt};
 use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_cc::{Nanos, Pacing, Rate, Time};
 use paceline_linux::tcp::TcpInfo;
-use paceline_transport::{Arrived, Delivered, Took};
+use paceline_transport::{ArrivalClock, Delivered, Took};
 use rustix::net::sockopt::tcp_congestion;
 
 use crate::clock;
@@ -245,7 +245,7 @@ impl Inline {
             };
             let took = if rtt > Nanos::ZERO { Took::Known(rtt) } else { Took::Reported };
             let delivered =
-                Delivered { upto: acked, at: now, repaired: link.repairing, took, arrived: Arrived::Unknown };
+                Delivered { upto: acked, at: now, repaired: link.repairing, took, arrived: ArrivalClock::Unknown };
             let news = link.above.delivered(now, &delivered);
             link.note_rtt(now, news);
         }

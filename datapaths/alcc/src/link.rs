@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Controller, Nanos, Time};
 use paceline_linux::tcp::TcpInfo;
-use paceline_transport::{Above, Config, News};
+use paceline_transport::{Above, AckNews, SenderConfig};
 
 use self::guard::Guard;
 pub(crate) use self::program::Program;
@@ -108,7 +108,7 @@ impl Link {
         rtts: Arc<Tally>,
     ) -> Self {
         let mss = packet_size(info);
-        let mut above = Above::new(&Config { mss, ..Config::default() }, controller);
+        let mut above = Above::new(&SenderConfig { mss, ..SenderConfig::default() }, controller);
         let rtt = if info.min_rtt > Nanos::ZERO { info.min_rtt } else { info.rtt };
         if rtt > Nanos::ZERO {
             above.connected(Time::ZERO + (clock::now() - epoch), rtt);
@@ -231,7 +231,7 @@ impl Link {
     }
 
     /// Passes the newest RTT on to the group, and the smallest of the group to the controller.
-    pub(crate) fn note_rtt(&mut self, now: Time, news: Option<News>) {
+    pub(crate) fn note_rtt(&mut self, now: Time, news: Option<AckNews>) {
         let sample = news.and_then(|news| news.rtt);
         self.rtt = sample.or(self.rtt);
         if let Some(rtt) = sample {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use paceline_telemetry::{FlowReport, HopReport, Tuple};
 
-use crate::key::Role;
-use crate::message::{Body, Health, Message};
-use crate::subject::Kind;
+use crate::key::PublisherRole;
+use crate::message::{BusMessage, Health, MessageBody};
+use crate::subject::MessageKind;
 
 pub use metrics::encode;
 
@@ -53,7 +53,7 @@ impl Packets {
 
 /// A flow.
 #[derive(Clone, Debug)]
-pub struct Flow {
+pub struct BoardFlow {
     /// Its newest report.
     pub report: FlowReport,
     /// The sink.
@@ -70,7 +70,7 @@ pub struct Flow {
 
 /// A hop's egress queue, of a node that has reported it itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Queue {
+pub struct BoardQueue {
     /// The newest that is known of it: from the node's report, or from a packet's record.
     pub newest: HopReport,
     /// When that came.
@@ -83,7 +83,7 @@ pub struct Queue {
 
 /// Someone who publishes signs of life.
 #[derive(Clone, Debug)]
-pub struct End {
+pub struct LivePublisher {
     /// The newest.
     pub health: Health,
     /// When it came.
@@ -94,38 +94,38 @@ pub struct End {
 #[derive(Clone, Debug, Default)]
 pub struct Board {
     /// By tuple.
-    pub flows: BTreeMap<Tuple, Flow>,
+    pub flows: BTreeMap<Tuple, BoardFlow>,
     /// By node and egress interface; 65535: not known.
-    pub queues: BTreeMap<(u32, u16), Queue>,
+    pub queues: BTreeMap<(u32, u16), BoardQueue>,
     /// By role and name.
-    pub ends: BTreeMap<(Role, String), End>,
+    pub ends: BTreeMap<(PublisherRole, String), LivePublisher>,
     /// Of all flows so far, by sink and path, and the time of its last report.
     totals: BTreeMap<(String, String), (Packets, Instant)>,
 }
 
 impl Board {
     /// Takes in a message that came at `now`.
-    pub fn take(&mut self, message: &Message, now: Instant) {
+    pub fn take(&mut self, message: &BusMessage, now: Instant) {
         match &message.body {
-            Body::Flow(report) => self.flow(report, &message.publisher, now),
-            Body::Node(report) => {
+            MessageBody::Flow(report) => self.flow(report, &message.publisher, now),
+            MessageBody::Node(report) => {
                 for hop in &report.hops {
                     let hop = HopReport { node: report.node, ..*hop };
                     if self.queues.len() < HOPS_MAX {
-                        let queue = Queue { newest: hop, heard: now, drops: 0, link_losses: 0 };
+                        let queue = BoardQueue { newest: hop, heard: now, drops: 0, link_losses: 0 };
                         self.queues.entry(key_of(&hop)).or_insert(queue);
                     }
                     self.queue(&hop, now);
                 }
             }
-            Body::Health(health) => {
-                let Kind::Health { role, host } = &message.subject.kind else { return };
+            MessageBody::Health(health) => {
+                let MessageKind::Health { role, host } = &message.subject.kind else { return };
                 let key = (*role, host.clone());
                 if self.ends.len() < ENDS_MAX || self.ends.contains_key(&key) {
-                    self.ends.insert(key, End { health: health.clone(), heard: now });
+                    self.ends.insert(key, LivePublisher { health: health.clone(), heard: now });
                 }
             }
-            Body::Control(_) => {}
+            MessageBody::Control(_) => {}
         }
     }
 
@@ -139,7 +139,7 @@ impl Board {
                 return;
             }
         }
-        let fresh = || Flow {
+        let fresh = || BoardFlow {
             report: report.clone(),
             publisher: publisher.to_owned(),
             heard: now,
@@ -229,26 +229,26 @@ fn step(before: Option<u16>, now: Option<u16>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use paceline_scrape::Format;
+    use paceline_scrape::ScrapeFormat;
     use paceline_telemetry::Latency;
 
     use super::*;
     use crate::message::flow_number;
-    use crate::subject::Subject;
+    use crate::subject::BusSubject;
 
-    fn message(body: Body) -> Message {
+    fn message(body: MessageBody) -> BusMessage {
         let kind = match &body {
-            Body::Flow(report) => Kind::Flow(flow_number(&report.tuple)),
-            Body::Node(report) => Kind::Node(report.node),
-            Body::Health(_) => Kind::Health { role: Role::Sink, host: "sta2".to_owned() },
-            Body::Control(_) => Kind::Control("a".to_owned()),
+            MessageBody::Flow(report) => MessageKind::Flow(flow_number(&report.tuple)),
+            MessageBody::Node(report) => MessageKind::Node(report.node),
+            MessageBody::Health(_) => MessageKind::Health { role: PublisherRole::Sink, host: "sta2".to_owned() },
+            MessageBody::Control(_) => MessageKind::Control("a".to_owned()),
         };
-        let subject = Subject { domain: "lab".to_owned(), kind };
-        Message { subject, publisher: "sta2".to_owned(), number: 0, body }
+        let subject = BusSubject { domain: "lab".to_owned(), kind };
+        BusMessage { subject, publisher: "sta2".to_owned(), number: 0, body }
     }
 
-    fn node(node: u32, hop: HopReport) -> Message {
-        message(Body::Node(paceline_telemetry::NodeReport { node, hops: vec![hop], ..Default::default() }))
+    fn node(node: u32, hop: HopReport) -> BusMessage {
+        message(MessageBody::Node(paceline_telemetry::NodeReport { node, hops: vec![hop], ..Default::default() }))
     }
 
     fn report(sport: u16, qdrop: u16) -> FlowReport {
@@ -273,17 +273,17 @@ mod tests {
         let now = Instant::now();
         board.take(&node(1, HopReport { eg: Some(1), ..HopReport::default() }), now);
         board.take(&node(2, HopReport { eg: Some(1), ..HopReport::default() }), now);
-        board.take(&message(Body::Flow(report(1, 65_530))), now);
-        board.take(&message(Body::Flow(report(1, 4))), now);
-        board.take(&message(Body::Flow(report(1, 3))), now);
+        board.take(&message(MessageBody::Flow(report(1, 65_530))), now);
+        board.take(&message(MessageBody::Flow(report(1, 4))), now);
+        board.take(&message(MessageBody::Flow(report(1, 3))), now);
         board.take(&node(2, HopReport { eg: Some(1), limit_pkts: Some(60), ..HopReport::default() }), now);
-        board.take(&message(Body::Flow(report(1, 4))), now);
-        board.take(&message(Body::Health(Health::default())), now);
+        board.take(&message(MessageBody::Flow(report(1, 4))), now);
+        board.take(&message(MessageBody::Health(Health::default())), now);
         let packets = board.flows[&Tuple { sport: 1, ..Tuple::default() }].packets;
         assert_eq!((packets.expected, packets.lost_medium, packets.lost_congestion, packets.reports), (40, 8, 4, 4));
         let queue = board.queues[&(2, 1)];
         assert_eq!((queue.drops, queue.newest.limit_pkts, queue.newest.avail_pkts), (11, Some(60), Some(40)));
-        let text = encode(&board, now, Format::OpenMetrics);
+        let text = encode(&board, now, ScrapeFormat::OpenMetrics);
         for line in [
             "paceline_int_lost_packets_total{sink=\"sta2\",path=\"1>2\",cause=\"medium\"} 8",
             "paceline_int_flows{sink=\"sta2\",path=\"1>2\"} 1",
@@ -298,7 +298,7 @@ mod tests {
         board.forget(now + SILENCE);
         assert!(board.flows.is_empty() && board.queues.is_empty() && board.ends.is_empty());
         // What was counted stays counted.
-        assert!(encode(&board, now, Format::Text).contains("cause=\"medium\"} 8"));
+        assert!(encode(&board, now, ScrapeFormat::Text).contains("cause=\"medium\"} 8"));
     }
 
     #[test]
@@ -309,10 +309,10 @@ mod tests {
             board.take(&node(number, HopReport { eg: Some(1), ..HopReport::default() }), now);
             let mut one = report(number as u16, 0);
             one.hops[0].node = number;
-            board.take(&message(Body::Flow(one)), now);
+            board.take(&message(MessageBody::Flow(one)), now);
         }
         assert_eq!((board.flows.len(), board.queues.len(), board.totals.len()), (FLOWS_MAX, HOPS_MAX, PATHS_MAX));
-        board.take(&message(Body::Flow(report(6000, 0))), now + SILENCE);
+        board.take(&message(MessageBody::Flow(report(6000, 0))), now + SILENCE);
         assert_eq!(board.flows.len(), 1);
     }
 
@@ -323,13 +323,14 @@ mod tests {
         for number in 0..1000 {
             let mut one = report(7, 0);
             (one.hops[0].eg, one.hops[1].node) = (Some(number), 100 + u32::from(number));
-            board.take(&message(Body::Flow(one)), now);
+            board.take(&message(MessageBody::Flow(one)), now);
         }
         assert_eq!(board.queues.keys().collect::<Vec<_>>(), [&(1, 1)]);
         assert_eq!(board.totals.keys().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["1>?"]);
         assert_eq!(board.flows.values().map(|flow| flow.path.as_str()).collect::<Vec<_>>(), ["1>?"]);
         // Sinks of as many names as there is place for, and one more.
-        let from = |name: usize| Message { publisher: format!("sink{name}"), ..message(Body::Flow(report(1, 0))) };
+        let from =
+            |name: usize| BusMessage { publisher: format!("sink{name}"), ..message(MessageBody::Flow(report(1, 0))) };
         (1..PATHS_MAX).for_each(|name| board.take(&from(name), now));
         board.take(&from(PATHS_MAX), now);
         assert!(!board.totals.keys().any(|(sink, _)| *sink == format!("sink{PATHS_MAX}")));
@@ -348,9 +349,9 @@ mod tests {
         (all.hops[0].rate_100k, all.hops[0].mcs, all.hops[0].flows) = (Some(8), Some(7), Some(1));
         board.take(&node(1, HopReport { eg: Some(1), ..HopReport::default() }), now);
         board.take(&node(2, HopReport { eg: Some(1), ..HopReport::default() }), now);
-        board.take(&message(Body::Flow(all)), now);
-        board.take(&message(Body::Health(Health::default())), now);
-        let text = encode(&board, now, Format::Text);
+        board.take(&message(MessageBody::Flow(all)), now);
+        board.take(&message(MessageBody::Health(Health::default())), now);
+        let text = encode(&board, now, ScrapeFormat::Text);
         let rate = "paceline_int_hop_rate_bytes_per_second{node=\"1\",egress=\"1\"} 100000.0";
         assert!(text.lines().any(|line| line == rate), "{text}");
         paceline_fixture::promtool_accepts(&text);

@@ -9,11 +9,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::address::Address;
 use crate::envelope::{MESSAGE_MAX, seal};
 use crate::gate::{Gate, Trust};
-use crate::key::{Key, is_name};
-use crate::message::Body;
-use crate::options::{BusError, Figures, Options};
-use crate::queue::Queue;
-use crate::subject::{Filter, Kind, Subject};
+use crate::key::{PublisherKey, is_name};
+use crate::message::MessageBody;
+use crate::options::{BusError, BusOptions, MessageFigures};
+use crate::queue::BoardQueue;
+use crate::subject::{BusSubject, MessageKind, SubjectFilter};
 use crate::subscription::{Inbox, Source, Subscription};
 use crate::{local, memory};
 
@@ -31,9 +31,9 @@ pub struct Sealed(Outgoing);
 
 /// What a bus shares with the threads that serve it.
 pub(crate) struct Shared {
-    pub(crate) options: Options,
-    pub(crate) outbox: Queue<Outgoing>,
-    key: Option<Key>,
+    pub(crate) options: BusOptions,
+    pub(crate) outbox: BoardQueue<Outgoing>,
+    key: Option<PublisherKey>,
     number: Mutex<u64>,
     published: AtomicU64,
     pub(crate) sent: AtomicU64,
@@ -88,7 +88,7 @@ impl Bus {
     ///
     /// # Errors
     /// A name or a key is missing, the local folder cannot be used, there are no resources.
-    pub fn open(address: &Address, options: Options) -> Result<Self, BusError> {
+    pub fn open(address: &Address, options: BusOptions) -> Result<Self, BusError> {
         if options.keys.is_none() && matches!(address, Address::Nats(_)) {
             return Err(BusError::NoKeys(address.clone()));
         }
@@ -111,17 +111,17 @@ impl Bus {
     ///
     /// # Errors
     /// A name or a key is missing.
-    pub fn join(hub: &memory::Hub, options: Options) -> Result<Self, BusError> {
+    pub fn join(hub: &memory::Hub, options: BusOptions) -> Result<Self, BusError> {
         Ok(Self { address: None, shared: share(options)?, link: Link::Memory(hub.clone()) })
     }
 
     /// Publishes; never waits. What cannot be sent is counted ([`Bus::figures`]).
-    pub fn publish(&self, kind: Kind, body: &Body) {
+    pub fn publish(&self, kind: MessageKind, body: &MessageBody) {
         self.publish_text(kind, &body.text());
     }
 
     /// Publishes a text as it is.
-    pub fn publish_text(&self, kind: Kind, text: &[u8]) {
+    pub fn publish_text(&self, kind: MessageKind, text: &[u8]) {
         // Sent in the order of their numbers: the lock is held.
         let mut last = self.last_number();
         if let Some(sealed) = self.seal_after(&mut last, kind, text) {
@@ -130,7 +130,7 @@ impl Bus {
     }
 
     /// Signs a message, with the time of now, for [`Bus::send`] later; `None`: it is too long, which is counted.
-    pub fn seal(&self, kind: Kind, body: &Body) -> Option<Sealed> {
+    pub fn seal(&self, kind: MessageKind, body: &MessageBody) -> Option<Sealed> {
         self.seal_after(&mut self.last_number(), kind, &body.text())
     }
 
@@ -138,10 +138,10 @@ impl Bus {
         self.shared.number.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seal_after(&self, last: &mut u64, kind: Kind, text: &[u8]) -> Option<Sealed> {
+    fn seal_after(&self, last: &mut u64, kind: MessageKind, text: &[u8]) -> Option<Sealed> {
         let shared = &self.shared;
         shared.published.fetch_add(1, Ordering::Relaxed);
-        let subject = Subject { domain: shared.options.domain.clone(), kind }.to_string();
+        let subject = BusSubject { domain: shared.options.domain.clone(), kind }.to_string();
         let number = now().max(last.saturating_add(1));
         *last = number;
         let bytes = seal(&shared.options.name, shared.key.as_ref(), number, &subject, text);
@@ -172,7 +172,7 @@ impl Bus {
     ///
     /// # Errors
     /// The system's.
-    pub fn subscribe(&self, filters: &[Filter]) -> Result<Subscription, BusError> {
+    pub fn subscribe(&self, filters: &[SubjectFilter]) -> Result<Subscription, BusError> {
         let options = &self.shared.options;
         let trust = options.keys.clone().map_or(Trust::Machine, Trust::Keys);
         let gate = Gate::new(&options.domain, trust, self.shared.max_age());
@@ -201,10 +201,10 @@ impl Bus {
     }
 
     /// What became of what was published so far.
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> MessageFigures {
         let read = |what: &AtomicU64| what.load(Ordering::Relaxed);
         let shared = &self.shared;
-        Figures {
+        MessageFigures {
             published: read(&shared.published),
             sent: read(&shared.sent),
             dropped: shared.outbox.dropped(),
@@ -221,12 +221,12 @@ impl Bus {
     }
 
     /// How it takes part.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &BusOptions {
         &self.shared.options
     }
 }
 
-fn share(options: Options) -> Result<Arc<Shared>, BusError> {
+fn share(options: BusOptions) -> Result<Arc<Shared>, BusError> {
     for name in [&options.name, &options.domain] {
         if !is_name(name) {
             return Err(BusError::Name(name.clone()));
@@ -239,7 +239,7 @@ fn share(options: Options) -> Result<Arc<Shared>, BusError> {
         }
         _ => None,
     };
-    let outbox = Queue::new(options.queue);
+    let outbox = BoardQueue::new(options.queue);
     let zero = AtomicU64::default;
     Ok(Arc::new(Shared {
         options,

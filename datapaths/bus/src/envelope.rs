@@ -11,7 +11,7 @@
 
 use data_encoding::HEXLOWER;
 
-use crate::key::{Key, from_hex, is_name};
+use crate::key::{PublisherKey, from_hex, is_name};
 
 /// What begins an envelope: the version of this format.
 const MAGIC: &str = "pl1";
@@ -57,14 +57,14 @@ impl<'a> Envelope<'a> {
     }
 
     /// Whether the holder of this key wrote it, for this subject.
-    pub fn is_by(&self, key: &Key, subject: &str) -> bool {
+    pub fn is_by(&self, key: &PublisherKey, subject: &str) -> bool {
         let line = line(self.publisher, self.number);
         self.mac.is_some_and(|mac| key.verify(&covered(subject, &line, self.body), &mac))
     }
 }
 
 /// Puts a text into an envelope for a subject, with a MAC where there is a key.
-pub fn seal(publisher: &str, key: Option<&Key>, number: u64, subject: &str, body: &[u8]) -> Vec<u8> {
+pub fn seal(publisher: &str, key: Option<&PublisherKey>, number: u64, subject: &str, body: &[u8]) -> Vec<u8> {
     let line = line(publisher, number);
     let mac = key.map_or_else(|| "-".to_owned(), |key| HEXLOWER.encode(&key.sign(&covered(subject, &line, body))));
     let mut bytes = format!("{line} {mac}\n").into_bytes();
@@ -86,12 +86,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::key::Role;
+    use crate::key::PublisherRole;
 
     const SUBJECT: &str = "int.v1.lab.flow.00000007";
 
-    fn key(byte: u8) -> Key {
-        Key::new(&[Role::Sink], &[byte; 32])
+    fn key(byte: u8) -> PublisherKey {
+        PublisherKey::new(&[PublisherRole::Sink], &[byte; 32])
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::envelope::Envelope;
-use crate::key::{Keys, Role, is_name};
-use crate::subject::{Kind, Subject};
+use crate::key::{Keys, PublisherRole, is_name};
+use crate::subject::{BusSubject, MessageKind};
 
 /// How old a message may be, and by how much the publisher's clock may be ahead, in microseconds, unless the options say otherwise.
 /// Our choice: well above what NTP leaves between machines; a report that was held back for this long was true a second ago.
@@ -32,7 +32,7 @@ pub enum Trust {
 
 /// Why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
+pub enum RefusalReason {
     /// It is not a message of telemetry.
     Malformed,
     /// There is no key of its publisher.
@@ -55,7 +55,7 @@ pub enum Reason {
     Namespace,
 }
 
-impl Reason {
+impl RefusalReason {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Malformed,
@@ -105,16 +105,16 @@ impl Reason {
 
 /// A message was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct MessageRefused {
     /// Why.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// Who says to have sent it; empty where that could not be read.
     pub publisher: String,
     /// What it says to be about; empty where that could not be read.
     pub subject: String,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for MessageRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = |text: &str| if text.is_empty() { "?".to_owned() } else { text.to_owned() };
         let (subject, publisher) = (known(&self.subject), known(&self.publisher));
@@ -124,15 +124,15 @@ impl fmt::Display for Refused {
 
 /// How many messages were let in, and refused for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct GateCounts {
     /// Let in.
     pub taken: u64,
-    refused: [u64; Reason::ALL.len()],
+    refused: [u64; RefusalReason::ALL.len()],
 }
 
-impl Counts {
+impl GateCounts {
     /// Refused for this reason.
-    pub fn refused(&self, reason: Reason) -> u64 {
+    pub fn refused(&self, reason: RefusalReason) -> u64 {
         self.refused[reason as usize]
     }
 
@@ -149,29 +149,34 @@ pub struct Gate {
     trust: Trust,
     max_age: u64,
     /// The last number, by publisher and kind.
-    last: HashMap<(String, Kind), u64>,
+    last: HashMap<(String, MessageKind), u64>,
     /// When what is too old was last forgotten.
     forgot: u64,
-    counts: Counts,
+    counts: GateCounts,
     /// When a line was last due, and what was counted then, by reason.
-    said: HashMap<Reason, (u64, u64)>,
+    said: HashMap<RefusalReason, (u64, u64)>,
 }
 
 impl Gate {
     /// For a domain. `max_age`: microseconds, see [`MAX_AGE`].
     pub fn new(domain: &str, trust: Trust, max_age: u64) -> Self {
         let (last, said) = (HashMap::new(), HashMap::new());
-        Self { domain: domain.to_owned(), trust, max_age, last, forgot: 0, counts: Counts::default(), said }
+        Self { domain: domain.to_owned(), trust, max_age, last, forgot: 0, counts: GateCounts::default(), said }
     }
 
     /// Says whether a message is let in at `now` (microseconds since 1970). What it holds is not looked at.
     ///
     /// # Errors
     /// Why not.
-    pub fn open<'a>(&mut self, subject: &str, bytes: &'a [u8], now: u64) -> Result<(Subject, Envelope<'a>), Refused> {
+    pub fn open<'a>(
+        &mut self,
+        subject: &str,
+        bytes: &'a [u8],
+        now: u64,
+    ) -> Result<(BusSubject, Envelope<'a>), MessageRefused> {
         self.examine(subject, bytes, now).map_err(|(reason, publisher)| {
-            let subject = subject.parse::<Subject>().map_or_else(|_| String::new(), |subject| subject.to_string());
-            Refused { reason, publisher, subject }
+            let subject = subject.parse::<BusSubject>().map_or_else(|_| String::new(), |subject| subject.to_string());
+            MessageRefused { reason, publisher, subject }
         })
     }
 
@@ -180,41 +185,41 @@ impl Gate {
         subject: &str,
         bytes: &'a [u8],
         now: u64,
-    ) -> Result<(Subject, Envelope<'a>), (Reason, String)> {
-        let none = || (Reason::Malformed, String::new());
+    ) -> Result<(BusSubject, Envelope<'a>), (RefusalReason, String)> {
+        let none = || (RefusalReason::Malformed, String::new());
         let envelope = Envelope::read(bytes).ok_or_else(none)?;
         let by = |reason| (reason, envelope.publisher.to_owned());
-        let about: Subject = subject.parse().map_err(|_| by(Reason::Malformed))?;
+        let about: BusSubject = subject.parse().map_err(|_| by(RefusalReason::Malformed))?;
         if about.domain != self.domain {
-            return Err(by(Reason::Malformed));
+            return Err(by(RefusalReason::Malformed));
         }
         if let Trust::Keys(keys) = &self.trust {
-            let key = keys.of(envelope.publisher).ok_or_else(|| by(Reason::Stranger))?;
+            let key = keys.of(envelope.publisher).ok_or_else(|| by(RefusalReason::Stranger))?;
             if !envelope.is_signed() {
-                return Err(by(Reason::Unsigned));
+                return Err(by(RefusalReason::Unsigned));
             }
             if !envelope.is_by(key, subject) {
-                return Err(by(Reason::WrongKey));
+                return Err(by(RefusalReason::WrongKey));
             }
             if !may(key.roles(), &about.kind, envelope.publisher) {
-                return Err(by(Reason::Role));
+                return Err(by(RefusalReason::Role));
             }
         }
         if envelope.number.saturating_add(self.max_age) < now {
-            return Err(by(Reason::Stale));
+            return Err(by(RefusalReason::Stale));
         }
         if envelope.number > now.saturating_add(self.max_age) {
-            return Err(by(Reason::Ahead));
+            return Err(by(RefusalReason::Ahead));
         }
         self.remember(envelope.publisher, &about.kind, envelope.number, now).map_err(by)?;
         Ok((about, envelope))
     }
 
-    fn remember(&mut self, publisher: &str, kind: &Kind, number: u64, now: u64) -> Result<(), Reason> {
+    fn remember(&mut self, publisher: &str, kind: &MessageKind, number: u64, now: u64) -> Result<(), RefusalReason> {
         let key = (publisher.to_owned(), kind.clone());
         if let Some(last) = self.last.get_mut(&key) {
             if number <= *last {
-                return Err(Reason::Replay);
+                return Err(RefusalReason::Replay);
             }
             *last = number;
             return Ok(());
@@ -227,7 +232,7 @@ impl Gate {
         }
         if self.last.len() >= SUBJECTS_MAX {
             // Without memory of it, it could be one that came before.
-            return Err(Reason::Replay);
+            return Err(RefusalReason::Replay);
         }
         self.last.insert(key, number);
         Ok(())
@@ -239,7 +244,7 @@ impl Gate {
     }
 
     /// Counts a message that was refused. Answers the line that is due, if any.
-    pub fn refuse(&mut self, refused: &Refused, now: u64) -> Option<String> {
+    pub fn refuse(&mut self, refused: &MessageRefused, now: u64) -> Option<String> {
         let count = &mut self.counts.refused[refused.reason as usize];
         *count += 1;
         let (at, before) = self.said.get(&refused.reason).copied().unwrap_or((0, 0));
@@ -256,18 +261,18 @@ impl Gate {
     }
 
     /// What became of messages so far.
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &GateCounts {
         &self.counts
     }
 }
 
 /// Whether a publisher of these roles may publish this. A sign of life is one's own.
-fn may(roles: &[Role], kind: &Kind, publisher: &str) -> bool {
+fn may(roles: &[PublisherRole], kind: &MessageKind, publisher: &str) -> bool {
     match kind {
-        Kind::Flow(_) => roles.contains(&Role::Sink),
-        Kind::Node(_) => roles.contains(&Role::Hop),
-        Kind::Control(_) => roles.contains(&Role::Controller),
-        Kind::Health { role, host } => roles.contains(role) && is_name(host) && host == publisher,
+        MessageKind::Flow(_) => roles.contains(&PublisherRole::Sink),
+        MessageKind::Node(_) => roles.contains(&PublisherRole::Hop),
+        MessageKind::Control(_) => roles.contains(&PublisherRole::Controller),
+        MessageKind::Health { role, host } => roles.contains(role) && is_name(host) && host == publisher,
     }
 }
 

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::bus::Bus;
-use crate::key::Role;
-use crate::message::{Body, Health};
-use crate::subject::Kind;
+use crate::key::PublisherRole;
+use crate::message::{Health, MessageBody};
+use crate::subject::MessageKind;
 use crate::subscription::Subscription;
 
 /// Between two signs of life. Our choice: what is silent for three of them is missing.
@@ -14,14 +14,14 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Publishes a sign of life each second in which it is asked to.
 #[derive(Debug)]
 pub struct Heart {
-    role: Role,
+    role: PublisherRole,
     began: Instant,
     beat: Option<Instant>,
 }
 
 impl Heart {
     /// Of an end that begins now.
-    pub fn new(role: Role) -> Self {
+    pub fn new(role: PublisherRole) -> Self {
         Self { role, began: Instant::now(), beat: None }
     }
 
@@ -43,6 +43,6 @@ impl Heart {
             ..Health::default()
         };
         let host = bus.options().name.clone();
-        bus.publish(Kind::Health { role: self.role, host }, &Body::Health(health));
+        bus.publish(MessageKind::Health { role: self.role, host }, &MessageBody::Health(health));
     }
 }

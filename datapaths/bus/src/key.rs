@@ -23,7 +23,7 @@ const ENDING: &str = "key";
 
 /// What a publisher may say. Its key's file names its roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub enum PublisherRole {
     /// Reports of flows.
     Sink,
     /// Reports of hops.
@@ -34,7 +34,7 @@ pub enum Role {
     Agent,
 }
 
-impl Role {
+impl PublisherRole {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Sink, Self::Hop, Self::Controller, Self::Agent];
 
@@ -62,12 +62,12 @@ pub fn is_name(text: &str) -> bool {
 
 /// A publisher's key.
 #[derive(Clone)]
-pub struct Key {
-    roles: Vec<Role>,
+pub struct PublisherKey {
+    roles: Vec<PublisherRole>,
     secret: hmac::Key,
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for PublisherKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Key").field("roles", &self.roles).finish_non_exhaustive()
     }
@@ -76,7 +76,7 @@ impl fmt::Debug for Key {
 /// Why keys could not be had, or one not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeyError {
+pub enum PublisherKeyError {
     /// The system refused.
     #[error("{}: {error}", path.display())]
     File {
@@ -106,21 +106,21 @@ pub enum KeyError {
     Random,
 }
 
-impl Key {
+impl PublisherKey {
     /// A key of these bytes.
-    pub fn new(roles: &[Role], secret: &[u8; KEY_BYTES]) -> Self {
+    pub fn new(roles: &[PublisherRole], secret: &[u8; KEY_BYTES]) -> Self {
         Self { roles: roles.to_vec(), secret: hmac::Key::new(hmac::HMAC_SHA256, secret) }
     }
 
     /// Reads a key from the text of its file.
     pub fn parse(text: &str) -> Option<Self> {
         let (roles, digits) = text.strip_suffix('\n').unwrap_or(text).split_once(' ')?;
-        let roles = roles.split(',').map(Role::named).collect::<Option<Vec<_>>>()?;
+        let roles = roles.split(',').map(PublisherRole::named).collect::<Option<Vec<_>>>()?;
         Some(Self::new(&roles, &from_hex(digits)?))
     }
 
     /// What its publisher may say.
-    pub fn roles(&self) -> &[Role] {
+    pub fn roles(&self) -> &[PublisherRole] {
         &self.roles
     }
 
@@ -146,15 +146,15 @@ impl Key {
 
 /// The keys that an end knows, by publisher.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(BTreeMap<String, Key>);
+pub struct Keys(BTreeMap<String, PublisherKey>);
 
 impl Keys {
     /// Reads every `NAME.key` of a folder. Other files are left alone.
     ///
     /// # Errors
     /// One line that names the file: it cannot be read, others can read it, it is not a key.
-    pub fn read(folder: &Path) -> Result<Self, KeyError> {
-        let of = |error| KeyError::File { path: folder.to_owned(), error };
+    pub fn read(folder: &Path) -> Result<Self, PublisherKeyError> {
+        let of = |error| PublisherKeyError::File { path: folder.to_owned(), error };
         let mut keys = BTreeMap::new();
         for entry in fs::read_dir(folder).map_err(of)? {
             let path = entry.map_err(of)?.path();
@@ -163,7 +163,7 @@ impl Keys {
             }
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
             if !is_name(name) {
-                return Err(KeyError::Name(name.to_owned()));
+                return Err(PublisherKeyError::Name(name.to_owned()));
             }
             keys.insert(name.to_owned(), read(&path)?);
         }
@@ -172,13 +172,13 @@ impl Keys {
 
     /// Adds one.
     #[must_use]
-    pub fn with(mut self, name: &str, key: Key) -> Self {
+    pub fn with(mut self, name: &str, key: PublisherKey) -> Self {
         self.0.insert(name.to_owned(), key);
         self
     }
 
     /// That of a publisher.
-    pub fn of(&self, name: &str) -> Option<&Key> {
+    pub fn of(&self, name: &str) -> Option<&PublisherKey> {
         self.0.get(name)
     }
 
@@ -197,16 +197,16 @@ impl Keys {
     ///
     /// # Errors
     /// When the name cannot be one, there is a key of that name, or the system refuses.
-    pub fn make(folder: &Path, name: &str, roles: &[Role]) -> Result<PathBuf, KeyError> {
+    pub fn make(folder: &Path, name: &str, roles: &[PublisherRole]) -> Result<PathBuf, PublisherKeyError> {
         if !is_name(name) {
-            return Err(KeyError::Name(name.to_owned()));
+            return Err(PublisherKeyError::Name(name.to_owned()));
         }
         let mut bytes = [0; KEY_BYTES];
-        ring::rand::SystemRandom::new().fill(&mut bytes).map_err(|_| KeyError::Random)?;
+        ring::rand::SystemRandom::new().fill(&mut bytes).map_err(|_| PublisherKeyError::Random)?;
         let path = folder.join(name).with_extension(ENDING);
         let of = |error: io::Error| match error.kind() {
-            io::ErrorKind::AlreadyExists => KeyError::Exists(path.clone()),
-            _ => KeyError::File { path: path.clone(), error },
+            io::ErrorKind::AlreadyExists => PublisherKeyError::Exists(path.clone()),
+            _ => PublisherKeyError::File { path: path.clone(), error },
         };
         fs::create_dir_all(folder).map_err(of)?;
         let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
@@ -215,17 +215,17 @@ impl Keys {
     }
 }
 
-fn read(path: &Path) -> Result<Key, KeyError> {
-    let of = |error| KeyError::File { path: path.to_owned(), error };
+fn read(path: &Path) -> Result<PublisherKey, PublisherKeyError> {
+    let of = |error| PublisherKeyError::File { path: path.to_owned(), error };
     let file = followed(path).map_err(of)?;
     let owner = file.metadata().map_err(of)?.uid();
     let own = owner == rustix::process::geteuid().as_raw() || owner == 0;
     if !own || secret::check(&file, path).is_err() {
-        return Err(KeyError::Open(path.to_owned()));
+        return Err(PublisherKeyError::Open(path.to_owned()));
     }
     let mut text = String::new();
     file.take(FILE_MAX).read_to_string(&mut text).map_err(of)?;
-    Key::parse(&text).ok_or_else(|| KeyError::Malformed(path.to_owned()))
+    PublisherKey::parse(&text).ok_or_else(|| PublisherKeyError::Malformed(path.to_owned()))
 }
 
 /// Small letters alone, so that there is one spelling.
@@ -246,7 +246,7 @@ mod tests {
         // RFC 4231 section 4.3, test case 2; a key shorter than a block is filled up with zeros.
         let mut secret = [0; KEY_BYTES];
         secret[..4].copy_from_slice(b"Jefe");
-        let key = Key::new(&[Role::Sink], &secret);
+        let key = PublisherKey::new(&[PublisherRole::Sink], &secret);
         let mac = key.sign(&[b"what do ya want ", b"for nothing?"]);
         assert_eq!(HEXLOWER.encode(&mac), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
         assert!(key.verify(&[b"what do ya want for nothing?"], &mac));
@@ -257,15 +257,18 @@ mod tests {
     #[test]
     fn a_key_that_was_made_is_read_and_its_owner_alone_can_read_it() {
         let folder = tempfile::tempdir().unwrap();
-        let path = Keys::make(folder.path(), "sta2", &[Role::Sink, Role::Hop]).unwrap();
+        let path = Keys::make(folder.path(), "sta2", &[PublisherRole::Sink, PublisherRole::Hop]).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::write(folder.path().join("README"), "what these are").unwrap();
         let keys = Keys::read(folder.path()).unwrap();
-        assert_eq!((keys.len(), keys.of("sta2").unwrap().roles()), (1, [Role::Sink, Role::Hop].as_slice()));
-        assert!(matches!(Keys::make(folder.path(), "sta2", &[Role::Sink]), Err(KeyError::Exists(_))));
-        assert!(matches!(Keys::make(folder.path(), "../a", &[Role::Sink]), Err(KeyError::Name(_))));
+        assert_eq!(
+            (keys.len(), keys.of("sta2").unwrap().roles()),
+            (1, [PublisherRole::Sink, PublisherRole::Hop].as_slice())
+        );
+        assert!(matches!(Keys::make(folder.path(), "sta2", &[PublisherRole::Sink]), Err(PublisherKeyError::Exists(_))));
+        assert!(matches!(Keys::make(folder.path(), "../a", &[PublisherRole::Sink]), Err(PublisherKeyError::Name(_))));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(Keys::read(folder.path()), Err(KeyError::Open(_))));
+        assert!(matches!(Keys::read(folder.path()), Err(PublisherKeyError::Open(_))));
         // A FIFO without a writer holds up nothing.
         fs::remove_file(&path).unwrap();
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
@@ -276,7 +279,7 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused() {
         let digits = "0".repeat(64);
-        assert!(Key::parse(&format!("sink {digits}\n")).is_some());
+        assert!(PublisherKey::parse(&format!("sink {digits}\n")).is_some());
         let wrong = [
             String::new(),
             digits.clone(),
@@ -288,7 +291,7 @@ mod tests {
             "sink \u{e9}".to_owned() + &"0".repeat(62),
         ];
         for text in wrong {
-            assert!(Key::parse(&text).is_none(), "{text}");
+            assert!(PublisherKey::parse(&text).is_none(), "{text}");
         }
     }
 }

@@ -4,11 +4,11 @@ use std::net::Ipv6Addr;
 
 use paceline_telemetry::report::VERSION;
 use paceline_telemetry::wire::NAMESPACE;
-use paceline_telemetry::{FlowReport, NodeReport, ReportError, Tuple};
+use paceline_telemetry::{FlowReport, MalformedReport, NodeReport, Tuple};
 use serde::{Deserialize, Serialize};
 
-use crate::gate::Reason;
-use crate::subject::{Kind, Subject};
+use crate::gate::RefusalReason;
+use crate::subject::{BusSubject, MessageKind};
 
 /// What a source is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,28 +69,28 @@ impl Default for Health {
 
 /// A message's content.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// On [`Kind::Flow`].
+pub enum MessageBody {
+    /// On [`MessageKind::Flow`].
     Flow(FlowReport),
-    /// On [`Kind::Node`].
+    /// On [`MessageKind::Node`].
     Node(NodeReport),
-    /// On [`Kind::Control`].
+    /// On [`MessageKind::Control`].
     Control(Control),
-    /// On [`Kind::Health`].
+    /// On [`MessageKind::Health`].
     Health(Health),
 }
 
 /// A message that was let in.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct BusMessage {
     /// What it is about.
-    pub subject: Subject,
+    pub subject: BusSubject,
     /// Who published it.
     pub publisher: String,
     /// Its number: when it was published, in microseconds since 1970.
     pub number: u64,
     /// What it says.
-    pub body: Body,
+    pub body: MessageBody,
 }
 
 /// The number of a flow in subjects and in the long form of the edge option: a hash of its ends, the same for everyone who knows
@@ -108,28 +108,28 @@ pub fn flow_number(tuple: &Tuple) -> u32 {
     (mixed(hash, u64::from(tuple.sport) | u64::from(tuple.dport) << 16) >> 32) as u32
 }
 
-impl Body {
+impl MessageBody {
     /// Reads a message's text.
     ///
     /// # Errors
     /// When it is not of this kind, or speaks of something else than its subject.
-    pub fn read(kind: &Kind, text: &[u8]) -> Result<Self, Reason> {
+    pub fn read(kind: &MessageKind, text: &[u8]) -> Result<Self, RefusalReason> {
         match kind {
-            Kind::Flow(flow) => {
+            MessageKind::Flow(flow) => {
                 let report = FlowReport::from_json(text).map_err(|error| why(&error))?;
-                if flow_number(&report.tuple) == *flow { Ok(Self::Flow(report)) } else { Err(Reason::Content) }
+                if flow_number(&report.tuple) == *flow { Ok(Self::Flow(report)) } else { Err(RefusalReason::Content) }
             }
-            Kind::Node(node) => {
+            MessageKind::Node(node) => {
                 let report = NodeReport::from_json(text).map_err(|error| why(&error))?;
-                if report.node == *node { Ok(Self::Node(report)) } else { Err(Reason::Content) }
+                if report.node == *node { Ok(Self::Node(report)) } else { Err(RefusalReason::Content) }
             }
-            Kind::Control(_) => {
-                let control: Control = serde_json::from_slice(text).map_err(|_| Reason::Content)?;
+            MessageKind::Control(_) => {
+                let control: Control = serde_json::from_slice(text).map_err(|_| RefusalReason::Content)?;
                 spoken(control.v, control.ns)?;
-                if control.every > 0 { Ok(Self::Control(control)) } else { Err(Reason::Content) }
+                if control.every > 0 { Ok(Self::Control(control)) } else { Err(RefusalReason::Content) }
             }
-            Kind::Health { .. } => {
-                let health: Health = serde_json::from_slice(text).map_err(|_| Reason::Content)?;
+            MessageKind::Health { .. } => {
+                let health: Health = serde_json::from_slice(text).map_err(|_| RefusalReason::Content)?;
                 spoken(health.v, health.ns)?;
                 Ok(Self::Health(health))
             }
@@ -147,45 +147,48 @@ impl Body {
     }
 }
 
-fn why(error: &ReportError) -> Reason {
+fn why(error: &MalformedReport) -> RefusalReason {
     match error {
-        ReportError::Version(_) | ReportError::Namespace(_) => Reason::Namespace,
-        _ => Reason::Content,
+        MalformedReport::Version(_) | MalformedReport::Namespace(_) => RefusalReason::Namespace,
+        _ => RefusalReason::Content,
     }
 }
 
-fn spoken(version: u8, namespace: u16) -> Result<(), Reason> {
-    if (version, namespace) == (VERSION, NAMESPACE) { Ok(()) } else { Err(Reason::Namespace) }
+fn spoken(version: u8, namespace: u16) -> Result<(), RefusalReason> {
+    if (version, namespace) == (VERSION, NAMESPACE) { Ok(()) } else { Err(RefusalReason::Namespace) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Role;
+    use crate::key::PublisherRole;
 
     #[test]
     fn a_message_is_read_as_it_was_written() {
         let tuple = Tuple { sport: 1, dport: 2, ..Tuple::default() };
-        let health = Kind::Health { role: Role::Sink, host: "a".to_owned() };
+        let health = MessageKind::Health { role: PublisherRole::Sink, host: "a".to_owned() };
         let all = [
-            (Kind::Flow(flow_number(&tuple)), Body::Flow(FlowReport { tuple, ..FlowReport::default() })),
-            (Kind::Node(7), Body::Node(NodeReport { node: 7, ..NodeReport::default() })),
-            (Kind::Control("a".to_owned()), Body::Control(Control::new(true, 8))),
-            (health, Body::Health(Health { up_s: 3, ..Health::default() })),
+            (MessageKind::Flow(flow_number(&tuple)), MessageBody::Flow(FlowReport { tuple, ..FlowReport::default() })),
+            (MessageKind::Node(7), MessageBody::Node(NodeReport { node: 7, ..NodeReport::default() })),
+            (MessageKind::Control("a".to_owned()), MessageBody::Control(Control::new(true, 8))),
+            (health, MessageBody::Health(Health { up_s: 3, ..Health::default() })),
         ];
         for (kind, body) in &all {
-            assert_eq!(Body::read(kind, &body.text()).as_ref(), Ok(body));
-            assert_eq!(Body::read(kind, b"{}"), Err(Reason::Content));
-            assert_eq!(Body::read(kind, b""), Err(Reason::Content));
+            assert_eq!(MessageBody::read(kind, &body.text()).as_ref(), Ok(body));
+            assert_eq!(MessageBody::read(kind, b"{}"), Err(RefusalReason::Content));
+            assert_eq!(MessageBody::read(kind, b""), Err(RefusalReason::Content));
             let text = String::from_utf8(body.text()).unwrap();
             let other = text.replace(&format!("\"ns\":{NAMESPACE}"), "\"ns\":1");
             assert_ne!(other, text);
-            assert_eq!(Body::read(kind, other.as_bytes()), Err(Reason::Namespace));
+            assert_eq!(MessageBody::read(kind, other.as_bytes()), Err(RefusalReason::Namespace));
         }
-        let flow = Body::read(&Kind::Flow(flow_number(&tuple) ^ 1), &all[0].1.text());
-        assert_eq!((flow, Body::read(&Kind::Node(8), &all[1].1.text())), (Err(Reason::Content), Err(Reason::Content)));
+        let flow = MessageBody::read(&MessageKind::Flow(flow_number(&tuple) ^ 1), &all[0].1.text());
+        assert_eq!(
+            (flow, MessageBody::read(&MessageKind::Node(8), &all[1].1.text())),
+            (Err(RefusalReason::Content), Err(RefusalReason::Content))
+        );
         let never = serde_json::to_vec(&Control::new(true, 0)).unwrap();
-        assert_eq!(Body::read(&all[2].0, &never), Err(Reason::Content));
+        assert_eq!(MessageBody::read(&all[2].0, &never), Err(RefusalReason::Content));
     }
 
     #[test]

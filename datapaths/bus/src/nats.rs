@@ -16,7 +16,7 @@ use tokio::task::JoinHandle as Task;
 
 use crate::address::Address;
 use crate::bus::{Outgoing, Shared};
-use crate::subject::Filter;
+use crate::subject::SubjectFilter;
 use crate::subscription::Inbox;
 
 /// Between two attempts to connect. Our choice: a report counts for at most 500 ms, so that a server that is back is found before
@@ -32,8 +32,8 @@ const WAITING: usize = 64;
 const PASS: Duration = Duration::from_secs(1);
 
 enum Command {
-    Join(Arc<Inbox>, Filter),
-    Leave(usize, Filter),
+    Join(Arc<Inbox>, SubjectFilter),
+    Leave(usize, SubjectFilter),
     End,
 }
 
@@ -74,11 +74,11 @@ impl Session {
         self.connected.load(Ordering::Acquire)
     }
 
-    pub(crate) fn join(&self, inbox: &Arc<Inbox>, filter: &Filter) {
+    pub(crate) fn join(&self, inbox: &Arc<Inbox>, filter: &SubjectFilter) {
         let _ = self.commands.send(Command::Join(inbox.clone(), filter.clone()));
     }
 
-    pub(crate) fn leave(&self, inbox: &Arc<Inbox>, filter: &Filter) {
+    pub(crate) fn leave(&self, inbox: &Arc<Inbox>, filter: &SubjectFilter) {
         let _ = self.commands.send(Command::Leave(Arc::as_ptr(inbox).addr(), filter.clone()));
     }
 }
@@ -114,7 +114,7 @@ struct Server {
     connected: Arc<AtomicBool>,
     commands: UnboundedReceiver<Command>,
     /// By subscriber and filter.
-    wanted: BTreeMap<(usize, Filter), Arc<Inbox>>,
+    wanted: BTreeMap<(usize, SubjectFilter), Arc<Inbox>>,
     /// It was said that the server cannot be reached.
     troubled: bool,
 }
@@ -128,7 +128,7 @@ impl Drop for Running {
     }
 }
 
-type Tasks = BTreeMap<(usize, Filter), Running>;
+type Tasks = BTreeMap<(usize, SubjectFilter), Running>;
 
 /// What ends a connection for good.
 enum Over {
@@ -207,7 +207,7 @@ impl Server {
     }
 
     /// Takes in a command; `None`: the session ends. Answers what is new.
-    fn note(&mut self, command: Option<Command>) -> Option<Option<(usize, Filter)>> {
+    fn note(&mut self, command: Option<Command>) -> Option<Option<(usize, SubjectFilter)>> {
         match command {
             Some(Command::Join(inbox, filter)) => {
                 let key = (Arc::as_ptr(&inbox).addr(), filter);
@@ -290,7 +290,7 @@ impl Server {
     }
 
     /// Subscribes, and passes on what comes.
-    fn run(&self, client: &Client, tasks: &mut Tasks, key: (usize, Filter)) {
+    fn run(&self, client: &Client, tasks: &mut Tasks, key: (usize, SubjectFilter)) {
         let Some(inbox) = self.wanted.get(&key).cloned() else { return };
         let pattern = key.1.pattern(&self.shared.options.domain);
         let client = client.clone();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::gate::MAX_AGE;
-use crate::key::{Keys, Role, is_name};
+use crate::key::{Keys, PublisherRole, is_name};
 
 /// Messages that wait to be sent, and those that wait to be read. Our choice: a second of 40 flows at 100 reports a second, in some
 /// megabytes.
@@ -16,13 +16,13 @@ const QUEUE: usize = 4096;
 
 /// How this end takes part.
 #[derive(Clone)]
-pub struct Options {
+pub struct BusOptions {
     /// The deployment; several may share a server.
     pub domain: String,
     /// Who publishes: names the key.
     pub name: String,
     /// What this end publishes; `None`: nothing.
-    pub role: Option<Role>,
+    pub role: Option<PublisherRole>,
     /// The keys of publishers, its own among them. `None` is for a bus of this machine alone.
     pub keys: Option<Keys>,
     /// How old a message may be ([`MAX_AGE`]).
@@ -33,7 +33,7 @@ pub struct Options {
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-impl Default for Options {
+impl Default for BusOptions {
     fn default() -> Self {
         Self {
             domain: "default".to_owned(),
@@ -47,7 +47,7 @@ impl Default for Options {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for BusOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options").field("domain", &self.domain).field("name", &self.name).finish_non_exhaustive()
     }
@@ -78,7 +78,7 @@ pub enum BusError {
         /// Who would publish.
         name: String,
         /// What.
-        role: Role,
+        role: PublisherRole,
     },
     /// The folder of the local bus cannot be used.
     #[error("{}: {error}", path.display())]
@@ -101,7 +101,7 @@ pub enum BusError {
 
 /// What became of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct MessageFigures {
     /// Given to [`Bus::publish`](crate::Bus::publish).
     pub published: u64,
     /// Passed on: to the server, or to each subscriber of this machine.

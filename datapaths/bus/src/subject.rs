@@ -3,23 +3,23 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use crate::key::{Role, is_name};
+use crate::key::{PublisherRole, is_name};
 
 /// What comes before the domain: the family of messages, and the version of their meaning.
 const FAMILY: &str = "int.v1.";
 
 /// What a message is about, in its domain: the deployments that share a server keep apart by the domain's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Subject {
+pub struct BusSubject {
     /// A name ([`is_name`]).
     pub domain: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: MessageKind,
 }
 
 /// The kinds of messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum MessageKind {
     /// What a sink says of a flow, by the flow's number.
     Flow(u32),
     /// What a hop says of itself, by its node's number.
@@ -29,20 +29,20 @@ pub enum Kind {
     /// A sign of life.
     Health {
         /// In which role.
-        role: Role,
+        role: PublisherRole,
         /// The publisher's name.
         host: String,
     },
 }
 
-impl Display for Subject {
+impl Display for BusSubject {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{FAMILY}{}.", self.domain)?;
         match &self.kind {
-            Kind::Flow(flow) => write!(f, "flow.{flow:08x}"),
-            Kind::Node(node) => write!(f, "node.{node}"),
-            Kind::Control(host) => write!(f, "ctl.{host}"),
-            Kind::Health { role, host } => write!(f, "health.{}.{host}", role.name()),
+            MessageKind::Flow(flow) => write!(f, "flow.{flow:08x}"),
+            MessageKind::Node(node) => write!(f, "node.{node}"),
+            MessageKind::Control(host) => write!(f, "ctl.{host}"),
+            MessageKind::Health { role, host } => write!(f, "health.{}.{host}", role.name()),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Display for Subject {
 #[error("it is not a subject of telemetry, int.v1.DOMAIN.flow|node|ctl|health...")]
 pub struct NoSubject;
 
-impl FromStr for Subject {
+impl FromStr for BusSubject {
     type Err = NoSubject;
 
     fn from_str(text: &str) -> Result<Self, NoSubject> {
@@ -61,10 +61,14 @@ impl FromStr for Subject {
         let [domain, kind @ ..] = words.as_slice() else { return Err(NoSubject) };
         let host = |text: &str| is_name(text).then(|| text.to_owned()).ok_or(NoSubject);
         let kind = match *kind {
-            ["flow", flow] if flow.len() == 8 => Kind::Flow(u32::from_str_radix(flow, 16).map_err(|_| NoSubject)?),
-            ["node", node] => Kind::Node(node.parse().map_err(|_| NoSubject)?),
-            ["ctl", to] => Kind::Control(host(to)?),
-            ["health", role, of] => Kind::Health { role: Role::named(role).ok_or(NoSubject)?, host: host(of)? },
+            ["flow", flow] if flow.len() == 8 => {
+                MessageKind::Flow(u32::from_str_radix(flow, 16).map_err(|_| NoSubject)?)
+            }
+            ["node", node] => MessageKind::Node(node.parse().map_err(|_| NoSubject)?),
+            ["ctl", to] => MessageKind::Control(host(to)?),
+            ["health", role, of] => {
+                MessageKind::Health { role: PublisherRole::named(role).ok_or(NoSubject)?, host: host(of)? }
+            }
             _ => return Err(NoSubject),
         };
         let subject = Self { domain: host(domain)?, kind };
@@ -75,7 +79,7 @@ impl FromStr for Subject {
 
 /// Which messages of a domain a subscriber wants.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Filter {
+pub enum SubjectFilter {
     /// The reports of one flow.
     Flow(u32),
     /// Those of all flows.
@@ -88,13 +92,15 @@ pub enum Filter {
     Health,
 }
 
-impl Filter {
+impl SubjectFilter {
     /// Whether it lets a message through.
-    pub fn takes(&self, kind: &Kind) -> bool {
+    pub fn takes(&self, kind: &MessageKind) -> bool {
         match (self, kind) {
-            (Self::Flow(wanted), Kind::Flow(flow)) => wanted == flow,
-            (Self::Control(wanted), Kind::Control(host)) => wanted == host,
-            (Self::Flows, Kind::Flow(_)) | (Self::Nodes, Kind::Node(_)) | (Self::Health, Kind::Health { .. }) => true,
+            (Self::Flow(wanted), MessageKind::Flow(flow)) => wanted == flow,
+            (Self::Control(wanted), MessageKind::Control(host)) => wanted == host,
+            (Self::Flows, MessageKind::Flow(_))
+            | (Self::Nodes, MessageKind::Node(_))
+            | (Self::Health, MessageKind::Health { .. }) => true,
             _ => false,
         }
     }
@@ -118,16 +124,19 @@ mod tests {
     #[test]
     fn a_subject_is_read_as_it_was_written() {
         let kinds = [
-            Kind::Flow(0x00ab_cdef),
-            Kind::Node(u32::MAX),
-            Kind::Control("sta1".to_owned()),
-            Kind::Health { role: Role::Sink, host: "sta-2".to_owned() },
+            MessageKind::Flow(0x00ab_cdef),
+            MessageKind::Node(u32::MAX),
+            MessageKind::Control("sta1".to_owned()),
+            MessageKind::Health { role: PublisherRole::Sink, host: "sta-2".to_owned() },
         ];
         for kind in kinds {
-            let subject = Subject { domain: "lab".to_owned(), kind };
+            let subject = BusSubject { domain: "lab".to_owned(), kind };
             assert_eq!(subject.to_string().parse(), Ok(subject));
         }
-        assert_eq!(Subject { domain: "lab".to_owned(), kind: Kind::Flow(255) }.to_string(), "int.v1.lab.flow.000000ff");
+        assert_eq!(
+            BusSubject { domain: "lab".to_owned(), kind: MessageKind::Flow(255) }.to_string(),
+            "int.v1.lab.flow.000000ff"
+        );
     }
 
     #[test]
@@ -151,16 +160,23 @@ mod tests {
             "int.v1..node.1",
         ];
         for text in none {
-            assert_eq!(text.parse::<Subject>(), Err(NoSubject), "{text}");
+            assert_eq!(text.parse::<BusSubject>(), Err(NoSubject), "{text}");
         }
     }
 
     #[test]
     fn filters_take_what_their_pattern_says() {
-        let flow = Kind::Flow(7);
-        assert!(Filter::Flow(7).takes(&flow) && Filter::Flows.takes(&flow));
-        assert!(!Filter::Flow(8).takes(&flow) && !Filter::Nodes.takes(&flow) && !Filter::Health.takes(&flow));
-        assert_eq!(Filter::Flow(7).pattern("lab"), Subject { domain: "lab".to_owned(), kind: flow }.to_string());
-        assert_eq!(Filter::Health.pattern("lab"), "int.v1.lab.health.*.*");
+        let flow = MessageKind::Flow(7);
+        assert!(SubjectFilter::Flow(7).takes(&flow) && SubjectFilter::Flows.takes(&flow));
+        assert!(
+            !SubjectFilter::Flow(8).takes(&flow)
+                && !SubjectFilter::Nodes.takes(&flow)
+                && !SubjectFilter::Health.takes(&flow)
+        );
+        assert_eq!(
+            SubjectFilter::Flow(7).pattern("lab"),
+            BusSubject { domain: "lab".to_owned(), kind: flow }.to_string()
+        );
+        assert_eq!(SubjectFilter::Health.pattern("lab"), "int.v1.lab.health.*.*");
     }
 }

@@ -6,28 +6,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::bus::now;
-use crate::gate::{Counts, Gate, Reason, Refused};
+use crate::gate::{Gate, GateCounts, MessageRefused, RefusalReason};
 use crate::local;
-use crate::message::{Body, Message};
-use crate::options::Options;
-use crate::queue::Queue;
-use crate::subject::{Filter, Subject};
+use crate::message::{BusMessage, MessageBody};
+use crate::options::BusOptions;
+use crate::queue::BoardQueue;
+use crate::subject::{BusSubject, SubjectFilter};
 
 /// What a subscriber shares with the threads that serve it.
 pub(crate) struct Inbox {
-    filters: Mutex<BTreeSet<Filter>>,
+    filters: Mutex<BTreeSet<SubjectFilter>>,
     gate: Mutex<Gate>,
-    queue: Queue<Message>,
+    queue: BoardQueue<BusMessage>,
     log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Inbox {
-    pub(crate) fn new(gate: Gate, options: &Options) -> Self {
-        let (filters, gate, queue) = (Mutex::default(), Mutex::new(gate), Queue::new(options.queue));
+    pub(crate) fn new(gate: Gate, options: &BusOptions) -> Self {
+        let (filters, gate, queue) = (Mutex::default(), Mutex::new(gate), BoardQueue::new(options.queue));
         Self { filters, gate, queue, log: options.log.clone() }
     }
 
-    fn filters(&self) -> MutexGuard<'_, BTreeSet<Filter>> {
+    fn filters(&self) -> MutexGuard<'_, BTreeSet<SubjectFilter>> {
         self.filters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,7 +37,7 @@ impl Inbox {
 
     /// Takes in a message that came for this subscriber, or one of all that go round on this machine.
     pub(crate) fn deliver(&self, subject: &str, bytes: &[u8]) {
-        if let Ok(subject) = subject.parse::<Subject>()
+        if let Ok(subject) = subject.parse::<BusSubject>()
             && !self.filters().iter().any(|filter| filter.takes(&subject.kind))
         {
             return;
@@ -60,12 +60,15 @@ impl Inbox {
     }
 }
 
-fn take(gate: &mut Gate, subject: &str, bytes: &[u8], now: u64) -> Result<Message, Refused> {
+fn take(gate: &mut Gate, subject: &str, bytes: &[u8], now: u64) -> Result<BusMessage, MessageRefused> {
     let (about, envelope) = gate.open(subject, bytes, now)?;
-    let refused =
-        |reason: Reason| Refused { reason, publisher: envelope.publisher.to_owned(), subject: subject.to_owned() };
-    let body = Body::read(&about.kind, envelope.body).map_err(refused)?;
-    Ok(Message { subject: about, publisher: envelope.publisher.to_owned(), number: envelope.number, body })
+    let refused = |reason: RefusalReason| MessageRefused {
+        reason,
+        publisher: envelope.publisher.to_owned(),
+        subject: subject.to_owned(),
+    };
+    let body = MessageBody::read(&about.kind, envelope.body).map_err(refused)?;
+    Ok(BusMessage { subject: about, publisher: envelope.publisher.to_owned(), number: envelope.number, body })
 }
 
 /// Where its messages come from.
@@ -94,7 +97,7 @@ impl Subscription {
     }
 
     /// Wants these too. Filters of one subscription may not overlap: a message that comes twice is taken for a replay.
-    pub fn add(&self, filter: &Filter) {
+    pub fn add(&self, filter: &SubjectFilter) {
         let new = self.inbox.filters().insert(filter.clone());
         match &self.source {
             #[cfg(feature = "nats")]
@@ -106,7 +109,7 @@ impl Subscription {
     }
 
     /// Does not want these any more.
-    pub fn remove(&self, filter: &Filter) {
+    pub fn remove(&self, filter: &SubjectFilter) {
         let was = self.inbox.filters().remove(filter);
         match &self.source {
             #[cfg(feature = "nats")]
@@ -118,12 +121,12 @@ impl Subscription {
     }
 
     /// The next message, within this time.
-    pub fn next(&self, patience: Duration) -> Option<Message> {
+    pub fn next(&self, patience: Duration) -> Option<BusMessage> {
         self.inbox.queue.wait(patience)
     }
 
     /// What became of messages that came.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> GateCounts {
         *self.inbox.gate().counts()
     }
 

@@ -13,38 +13,40 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use paceline_bus::{
-    Address, Body, Bus, BusError, Control, Counts, Filter, Health, Hub, Key, Keys, Kind, Message, Options, Reason,
-    Role, Subscription, flow_number, seal,
+    Address, Bus, BusError, BusMessage, BusOptions, Control, GateCounts, Health, Hub, Keys, MessageBody, MessageKind,
+    PublisherKey, PublisherRole, RefusalReason, SubjectFilter, Subscription, flow_number, seal,
 };
 use paceline_telemetry::{FlowReport, NodeReport, Tuple};
 use server::Server;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-const ROLES: [Role; 4] = Role::ALL;
+const ROLES: [PublisherRole; 4] = PublisherRole::ALL;
 
 fn keys() -> Keys {
-    Keys::default().with("sta2", Key::new(&[Role::Sink], &[1; 32])).with("all", Key::new(&ROLES, &[2; 32]))
+    Keys::default()
+        .with("sta2", PublisherKey::new(&[PublisherRole::Sink], &[1; 32]))
+        .with("all", PublisherKey::new(&ROLES, &[2; 32]))
 }
 
-fn options(name: &str, role: Option<Role>) -> Options {
-    Options { name: name.to_owned(), role, keys: Some(keys()), ..Options::default() }
+fn options(name: &str, role: Option<PublisherRole>) -> BusOptions {
+    BusOptions { name: name.to_owned(), role, keys: Some(keys()), ..BusOptions::default() }
 }
 
 fn tuple(sport: u16) -> Tuple {
     Tuple { sport, dport: 443, ..Tuple::default() }
 }
 
-fn flow(sport: u16) -> Kind {
-    Kind::Flow(flow_number(&tuple(sport)))
+fn flow(sport: u16) -> MessageKind {
+    MessageKind::Flow(flow_number(&tuple(sport)))
 }
 
-fn report(sport: u16, rseq: u64) -> Body {
-    Body::Flow(FlowReport { tuple: tuple(sport), rseq, ..FlowReport::default() })
+fn report(sport: u16, rseq: u64) -> MessageBody {
+    MessageBody::Flow(FlowReport { tuple: tuple(sport), rseq, ..FlowReport::default() })
 }
 
-fn rseq(message: &Message) -> u64 {
-    let Body::Flow(report) = &message.body else { panic!("{message:?}") };
+fn rseq(message: &BusMessage) -> u64 {
+    let MessageBody::Flow(report) = &message.body else { panic!("{message:?}") };
     report.rseq
 }
 
@@ -63,7 +65,7 @@ fn warm(from: &Bus, to: &Subscription, sport: u16) {
 }
 
 /// Runs a test over each way that this machine has.
-fn each(test: impl Fn(&dyn Fn(Options) -> Result<Bus, BusError>)) {
+fn each(test: impl Fn(&dyn Fn(BusOptions) -> Result<Bus, BusError>)) {
     let hub = Hub::default();
     test(&|options| Bus::join(&hub, options));
     let folder = tempfile::tempdir().unwrap();
@@ -77,29 +79,32 @@ fn each(test: impl Fn(&dyn Fn(Options) -> Result<Bus, BusError>)) {
 #[test]
 fn everyone_gets_what_they_asked_for() {
     each(|open| {
-        let publisher = open(options("all", Some(Role::Sink))).unwrap();
+        let publisher = open(options("all", Some(PublisherRole::Sink))).unwrap();
         let reader = open(options("reader", None)).unwrap();
-        let one = reader.subscribe(&[Filter::Flow(flow_number(&tuple(1)))]).unwrap();
-        let all = reader.subscribe(&[Filter::Flows, Filter::Nodes, Filter::Control("sta1".to_owned())]).unwrap();
+        let one = reader.subscribe(&[SubjectFilter::Flow(flow_number(&tuple(1)))]).unwrap();
+        let all = reader
+            .subscribe(&[SubjectFilter::Flows, SubjectFilter::Nodes, SubjectFilter::Control("sta1".to_owned())])
+            .unwrap();
         warm(&publisher, &one, 1);
         warm(&publisher, &all, 2);
         let host = "all".to_owned();
         publisher.publish(flow(1), &report(1, 10));
         publisher.publish(flow(2), &report(2, 20));
-        publisher.publish(Kind::Node(7), &Body::Node(NodeReport { node: 7, ..NodeReport::default() }));
-        publisher.publish(Kind::Health { role: Role::Sink, host }, &Body::Health(Health::default()));
-        publisher.publish(Kind::Control("sta9".to_owned()), &Body::Control(Control::new(false, 1)));
-        publisher.publish(Kind::Control("sta1".to_owned()), &Body::Control(Control::new(false, 1)));
+        publisher.publish(MessageKind::Node(7), &MessageBody::Node(NodeReport { node: 7, ..NodeReport::default() }));
+        publisher
+            .publish(MessageKind::Health { role: PublisherRole::Sink, host }, &MessageBody::Health(Health::default()));
+        publisher.publish(MessageKind::Control("sta9".to_owned()), &MessageBody::Control(Control::new(false, 1)));
+        publisher.publish(MessageKind::Control("sta1".to_owned()), &MessageBody::Control(Control::new(false, 1)));
         let first = one.next(PATIENCE).unwrap();
         assert_eq!((rseq(&first), first.publisher.as_str()), (10, "all"));
         // From different subjects in any order.
-        let mut got: Vec<Message> = (0..4).map(|_| all.next(PATIENCE).unwrap()).collect();
+        let mut got: Vec<BusMessage> = (0..4).map(|_| all.next(PATIENCE).unwrap()).collect();
         got.sort_by_key(|message| message.number);
-        let kinds: Vec<Kind> = got.into_iter().map(|message| message.subject.kind).collect();
-        assert_eq!(kinds, [flow(1), flow(2), Kind::Node(7), Kind::Control("sta1".to_owned())]);
+        let kinds: Vec<MessageKind> = got.into_iter().map(|message| message.subject.kind).collect();
+        assert_eq!(kinds, [flow(1), flow(2), MessageKind::Node(7), MessageKind::Control("sta1".to_owned())]);
         // No longer, and of another flow instead.
-        one.remove(&Filter::Flow(flow_number(&tuple(1))));
-        one.add(&Filter::Flow(flow_number(&tuple(3))));
+        one.remove(&SubjectFilter::Flow(flow_number(&tuple(1))));
+        one.add(&SubjectFilter::Flow(flow_number(&tuple(3))));
         warm(&publisher, &one, 3);
         publisher.publish(flow(1), &report(1, 11));
         publisher.publish(flow(3), &report(3, 30));
@@ -111,14 +116,14 @@ fn everyone_gets_what_they_asked_for() {
 #[test]
 fn what_was_signed_before_is_let_in_once_and_in_time() {
     each(|open| {
-        let late = Options { max_age: Duration::from_secs(3600), ..options("sta2", Some(Role::Sink)) };
+        let late = BusOptions { max_age: Duration::from_secs(3600), ..options("sta2", Some(PublisherRole::Sink)) };
         let publisher = open(late).unwrap();
-        let patient = Options { max_age: PATIENCE, ..options("reader", None) };
-        let reader = open(patient).unwrap().subscribe(&[Filter::Flows]).unwrap();
-        let strict = Options { max_age: Duration::from_millis(1), ..options("reader", None) };
-        let strict = open(strict).unwrap().subscribe(&[Filter::Flows]).unwrap();
+        let patient = BusOptions { max_age: PATIENCE, ..options("reader", None) };
+        let reader = open(patient).unwrap().subscribe(&[SubjectFilter::Flows]).unwrap();
+        let strict = BusOptions { max_age: Duration::from_millis(1), ..options("reader", None) };
+        let strict = open(strict).unwrap().subscribe(&[SubjectFilter::Flows]).unwrap();
         warm(&publisher, &reader, 1);
-        let stale = || strict.counts().refused(Reason::Stale);
+        let stale = || strict.counts().refused(RefusalReason::Stale);
         let before = stale();
         let sealed = publisher.seal(flow(1), &report(1, 10)).unwrap();
         std::thread::sleep(Duration::from_millis(50));
@@ -127,7 +132,7 @@ fn what_was_signed_before_is_let_in_once_and_in_time() {
         publisher.send(sealed);
         publisher.publish(flow(1), &report(1, 11));
         assert_eq!(rseq(&reader.next(PATIENCE).unwrap()), 11);
-        assert_eq!((reader.counts().refused(Reason::Replay), reader.counts().all_refused()), (1, 1));
+        assert_eq!((reader.counts().refused(RefusalReason::Replay), reader.counts().all_refused()), (1, 1));
         let began = Instant::now();
         while stale() < before + 2 {
             assert!(began.elapsed() < PATIENCE, "{:?}", strict.counts());
@@ -139,10 +144,10 @@ fn what_was_signed_before_is_let_in_once_and_in_time() {
 #[test]
 fn other_domains_hear_nothing() {
     each(|open| {
-        let publisher = open(options("sta2", Some(Role::Sink))).unwrap();
-        let reader = open(options("reader", None)).unwrap().subscribe(&[Filter::Flows]).unwrap();
-        let other = Options { domain: "other".to_owned(), ..options("reader", None) };
-        let other = open(other).unwrap().subscribe(&[Filter::Flows]).unwrap();
+        let publisher = open(options("sta2", Some(PublisherRole::Sink))).unwrap();
+        let reader = open(options("reader", None)).unwrap().subscribe(&[SubjectFilter::Flows]).unwrap();
+        let other = BusOptions { domain: "other".to_owned(), ..options("reader", None) };
+        let other = open(other).unwrap().subscribe(&[SubjectFilter::Flows]).unwrap();
         warm(&publisher, &reader, 1);
         assert!(other.next(Duration::ZERO).is_none());
         assert_eq!(other.counts().taken, 0);
@@ -152,12 +157,12 @@ fn other_domains_hear_nothing() {
 #[test]
 fn a_bus_without_its_key_or_name_is_refused() {
     let refused = |options| Bus::join(&Hub::default(), options).unwrap_err().to_string();
-    let text = refused(options("sta3", Some(Role::Sink)));
+    let text = refused(options("sta3", Some(PublisherRole::Sink)));
     assert_eq!(text, "there is no key of 'sta3' for the role sink; make one with: paceline int key sta3 --role sink");
-    assert!(refused(options("sta2", Some(Role::Hop))).contains("for the role hop"));
+    assert!(refused(options("sta2", Some(PublisherRole::Hop))).contains("for the role hop"));
     assert!(refused(options("a.b", None)).contains("cannot be a name"));
     let nats: Address = "nats://user:secret@127.0.0.1:1".parse().unwrap();
-    let text = Bus::open(&nats, Options { keys: None, ..options("a", None) }).unwrap_err().to_string();
+    let text = Bus::open(&nats, BusOptions { keys: None, ..options("a", None) }).unwrap_err().to_string();
     assert!(text.starts_with("nats://127.0.0.1:1: messages between machines need keys"), "{text}");
     for wrong in ["", "nats", "nats://", "local:relative", "http://a", "kafka://a"] {
         assert!(wrong.parse::<Address>().is_err(), "{wrong}");
@@ -167,9 +172,9 @@ fn a_bus_without_its_key_or_name_is_refused() {
 #[test]
 fn a_slow_reader_gets_the_newest() {
     each(|open| {
-        let publisher = open(options("sta2", Some(Role::Sink))).unwrap();
-        let slow = Options { queue: 16, ..options("reader", None) };
-        let slow = open(slow).unwrap().subscribe(&[Filter::Flows]).unwrap();
+        let publisher = open(options("sta2", Some(PublisherRole::Sink))).unwrap();
+        let slow = BusOptions { queue: 16, ..options("reader", None) };
+        let slow = open(slow).unwrap().subscribe(&[SubjectFilter::Flows]).unwrap();
         warm(&publisher, &slow, 1);
         let (taken, sent) = (slow.counts().taken, 3000);
         // The reader does not read; the way there has room for all of them in time.
@@ -217,8 +222,8 @@ impl Attacker {
         Self(stream)
     }
 
-    fn publish(&mut self, kind: &Kind, bytes: &[u8]) {
-        let Kind::Flow(flow) = kind else { unreachable!() };
+    fn publish(&mut self, kind: &MessageKind, bytes: &[u8]) {
+        let MessageKind::Flow(flow) = kind else { unreachable!() };
         write!(self.0, "PUB int.v1.default.flow.{flow:08x} {}\r\n", bytes.len()).unwrap();
         self.0.write_all(bytes).unwrap();
         self.0.write_all(b"\r\n").unwrap();
@@ -231,13 +236,13 @@ fn who_has_no_key_is_not_believed() {
     let said = Arc::new(Mutex::new(Vec::new()));
     let log = said.clone();
     let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
-    let reader = Bus::open(&server.address(), Options { log, ..options("reader", None) }).unwrap();
-    let reader = reader.subscribe(&[Filter::Flows]).unwrap();
-    let publisher = Bus::open(&server.address(), options("sta2", Some(Role::Sink))).unwrap();
+    let reader = Bus::open(&server.address(), BusOptions { log, ..options("reader", None) }).unwrap();
+    let reader = reader.subscribe(&[SubjectFilter::Flows]).unwrap();
+    let publisher = Bus::open(&server.address(), options("sta2", Some(PublisherRole::Sink))).unwrap();
     warm(&publisher, &reader, 1);
     let subject = format!("int.v1.default.flow.{:08x}", flow_number(&tuple(2)));
     let own = |secret: u8, number: u64, text: &[u8]| {
-        seal("sta2", Some(&Key::new(&[], &[secret; 32])), number, &subject, text)
+        seal("sta2", Some(&PublisherKey::new(&[], &[secret; 32])), number, &subject, text)
     };
     let text = report(2, 1).text();
     let now = micros();
@@ -245,19 +250,19 @@ fn who_has_no_key_is_not_believed() {
     let namespace = String::from_utf8(text.clone()).unwrap().replace("32769", "7").into_bytes();
     let mut attacker = Attacker::connect(&server);
     let mut attempts = vec![
-        (Reason::Malformed, b"free room for everyone".to_vec()),
-        (Reason::Stranger, seal("eve", Some(&Key::new(&[], &[1; 32])), now, &subject, &text)),
-        (Reason::Unsigned, seal("sta2", None, now, &subject, &text)),
-        (Reason::WrongKey, own(3, now, &text)),
+        (RefusalReason::Malformed, b"free room for everyone".to_vec()),
+        (RefusalReason::Stranger, seal("eve", Some(&PublisherKey::new(&[], &[1; 32])), now, &subject, &text)),
+        (RefusalReason::Unsigned, seal("sta2", None, now, &subject, &text)),
+        (RefusalReason::WrongKey, own(3, now, &text)),
         // Held back for an hour, and from a clock that is an hour ahead.
-        (Reason::Stale, own(1, now - 3_600_000_000, &text)),
-        (Reason::Ahead, own(1, now + 3_600_000_000, &text)),
+        (RefusalReason::Stale, own(1, now - 3_600_000_000, &text)),
+        (RefusalReason::Ahead, own(1, now + 3_600_000_000, &text)),
         // By the right key, of another flow, and nonsense.
-        (Reason::Content, own(1, now - 2, &report(3, 1).text())),
-        (Reason::Namespace, own(1, now - 1, &namespace)),
+        (RefusalReason::Content, own(1, now - 2, &report(3, 1).text())),
+        (RefusalReason::Namespace, own(1, now - 1, &namespace)),
     ];
-    let all = seal("all", Some(&Key::new(&[], &[2; 32])), now, &subject, &text);
-    attempts.push((Reason::WrongKey, [b"pl1 sta2".as_slice(), &all[7..]].concat()));
+    let all = seal("all", Some(&PublisherKey::new(&[], &[2; 32])), now, &subject, &text);
+    attempts.push((RefusalReason::WrongKey, [b"pl1 sta2".as_slice(), &all[7..]].concat()));
     for (_, bytes) in &attempts {
         attacker.publish(&flow(2), bytes);
     }
@@ -267,13 +272,13 @@ fn who_has_no_key_is_not_believed() {
     }
     attacker.publish(&flow(1), &genuine);
     wait(|| reader.counts().all_refused() >= attempts.len() as u64 + 4);
-    let count = |counts: &Counts, reason| counts.refused(reason);
+    let count = |counts: &GateCounts, reason| counts.refused(reason);
     let counts = reader.counts();
-    for reason in Reason::ALL {
+    for reason in RefusalReason::ALL {
         let expected = attempts.iter().filter(|(expected, _)| *expected == reason).count() as u64;
         let more = match reason {
-            Reason::Replay => 3,
-            Reason::WrongKey => 1,
+            RefusalReason::Replay => 3,
+            RefusalReason::WrongKey => 1,
             _ => 0,
         };
         assert_eq!(count(&counts, reason), expected + more, "{reason:?}");
@@ -295,11 +300,12 @@ fn a_server_that_dies_under_load_delays_nobody() {
     let said = Arc::new(Mutex::new(Vec::new()));
     let log = said.clone();
     let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
-    let publishing = Options { log, queue: 64, ..options("sta2", Some(Role::Sink)) };
+    let publishing = BusOptions { log, queue: 64, ..options("sta2", Some(PublisherRole::Sink)) };
     let publisher = Bus::open(&server.address(), publishing).unwrap();
     let reader = Bus::open(&server.address(), options("reader", None)).unwrap();
-    let reader =
-        reader.subscribe(&[Filter::Flow(flow_number(&tuple(1))), Filter::Flow(flow_number(&tuple(2)))]).unwrap();
+    let reader = reader
+        .subscribe(&[SubjectFilter::Flow(flow_number(&tuple(1))), SubjectFilter::Flow(flow_number(&tuple(2)))])
+        .unwrap();
     warm(&publisher, &reader, 1);
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -329,7 +335,11 @@ fn a_server_that_dies_under_load_delays_nobody() {
         load.join().unwrap();
     });
     let (figures, counts) = (publisher.figures(), reader.counts());
-    assert_eq!((figures.lost, figures.oversize, counts.refused(Reason::Replay)), (3, 0, 0), "{figures:?}, {counts:?}");
+    assert_eq!(
+        (figures.lost, figures.oversize, counts.refused(RefusalReason::Replay)),
+        (3, 0, 0),
+        "{figures:?}, {counts:?}"
+    );
     assert!(
         figures.published > 600 && figures.sent + figures.dropped + figures.expired <= figures.published,
         "{figures:?}"
@@ -346,9 +356,10 @@ fn a_server_that_comes_later_is_found() {
     let said = Arc::new(Mutex::new(Vec::new()));
     let log = said.clone();
     let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
-    let publisher = Bus::open(&server.address(), Options { log, ..options("sta2", Some(Role::Sink)) }).unwrap();
+    let publisher =
+        Bus::open(&server.address(), BusOptions { log, ..options("sta2", Some(PublisherRole::Sink)) }).unwrap();
     let reader = Bus::open(&server.address(), options("reader", None)).unwrap();
-    let reader = reader.subscribe(&[Filter::Flows]).unwrap();
+    let reader = reader.subscribe(&[SubjectFilter::Flows]).unwrap();
     wait(|| !said.lock().unwrap().is_empty());
     assert!(!publisher.is_connected());
     server.restart();
@@ -368,7 +379,7 @@ fn wrong_credentials_are_one_line() {
     let log = said.clone();
     let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
     let wrong = format!("nats://int:wrong@127.0.0.1:{}", server.port).parse().unwrap();
-    let refused = Bus::open(&wrong, Options { log, ..options("sta2", Some(Role::Sink)) }).unwrap();
+    let refused = Bus::open(&wrong, BusOptions { log, ..options("sta2", Some(PublisherRole::Sink)) }).unwrap();
     wait(|| !said.lock().unwrap().is_empty());
     std::thread::sleep(Duration::from_secs(1));
     let said = said.lock().unwrap().clone();
@@ -376,8 +387,8 @@ fn wrong_credentials_are_one_line() {
     assert!(said[0].contains("authorization") && !said[0].contains("wrong"), "{said:?}");
     assert!(!refused.is_connected());
     let right: Address = format!("nats://int:right@127.0.0.1:{}", server.port).parse().unwrap();
-    let publisher = Bus::open(&right, options("sta2", Some(Role::Sink))).unwrap();
-    let reader = Bus::open(&right, options("reader", None)).unwrap().subscribe(&[Filter::Flows]).unwrap();
+    let publisher = Bus::open(&right, options("sta2", Some(PublisherRole::Sink))).unwrap();
+    let reader = Bus::open(&right, options("reader", None)).unwrap().subscribe(&[SubjectFilter::Flows]).unwrap();
     warm(&publisher, &reader, 1);
 }
 
@@ -386,24 +397,24 @@ fn the_local_bus_is_its_owners() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bus");
     let address = Address::Local(path.clone());
-    let unsigned = |role| Options { keys: None, ..options("sta2", role) };
-    let publisher = Bus::open(&address, unsigned(Some(Role::Sink))).unwrap();
+    let unsigned = |role| BusOptions { keys: None, ..options("sta2", role) };
+    let publisher = Bus::open(&address, unsigned(Some(PublisherRole::Sink))).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
     // One that a killed process has left behind.
     let left = path.join("1-0.socket");
     drop(UnixListener::bind(&left).unwrap());
     let reader = Bus::open(&address, unsigned(None)).unwrap();
-    let subscription = reader.subscribe(&[Filter::Flows]).unwrap();
+    let subscription = reader.subscribe(&[SubjectFilter::Flows]).unwrap();
     warm(&publisher, &subscription, 1);
     // A stream's socket is not one of ours, and does no harm; a dead one of ours goes.
     drop(subscription);
     let count = || fs::read_dir(&path).unwrap().filter(|entry| entry.as_ref().unwrap().path() != left).count();
     assert_eq!(count(), 0);
     // Both ends may come and go.
-    let again = reader.subscribe(&[Filter::Flows]).unwrap();
+    let again = reader.subscribe(&[SubjectFilter::Flows]).unwrap();
     warm(&publisher, &again, 1);
     drop(publisher);
-    let publisher = Bus::open(&address, unsigned(Some(Role::Sink))).unwrap();
+    let publisher = Bus::open(&address, unsigned(Some(PublisherRole::Sink))).unwrap();
     warm(&publisher, &again, 1);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
     assert!(matches!(Bus::open(&address, unsigned(None)), Err(BusError::Open(_))));

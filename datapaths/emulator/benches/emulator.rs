@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 
 use paceline_cc::{Nanos, Rate};
-use paceline_emulator::accuracy::{AccuracyError, Load, Quantiles, accuracy, bare, capacity};
+use paceline_emulator::accuracy::{AccuracyError, ProbeLoad, Quantiles, accuracy, bare, capacity};
 use paceline_emulator::world::Wire;
 use paceline_linux::namespace;
 
@@ -55,7 +55,7 @@ fn run() -> Result<(), AccuracyError> {
                 if figures.trusted { "" } else { ", not trusted" },
             );
         }
-        for load in [Load::Tcp(4), Load::Udp(1500), Load::Udp(200)].into_iter().filter(|_| capable) {
+        for load in [ProbeLoad::Tcp(4), ProbeLoad::Udp(1500), ProbeLoad::Udp(200)].into_iter().filter(|_| capable) {
             let figures = capacity(wire, load, span)?;
             println!(
                 "{wire:?} {load:?}: {:.0} packets/s, {}, {:.1} % of a core, {:.0} packets/s per core, {} lost",

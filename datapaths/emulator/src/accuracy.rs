@@ -14,12 +14,12 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_path::queue::Limit;
+use paceline_path::queue::QueueBound;
 use paceline_path::{Direction, PathError, QueueSpec};
 
 use crate::emulator::{EmulatorError, EmulatorReport};
 use crate::frame::Frame;
-use crate::world::{Between, Far, Wire, World, WorldError};
+use crate::world::{Between, EmulatedWorld, Far, Wire, WorldError};
 use paceline_linux::clock::{Clock, Lateness, Sleeper};
 use paceline_linux::namespace::{Namespace, NamespaceError};
 use paceline_linux::thread::{FIRST, Scheduling, set_nice};
@@ -144,7 +144,7 @@ impl Capacity {
 
 /// What to measure capacity with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
+pub enum ProbeLoad {
     /// TCP flows without end, this many of them, of the system's default congestion control.
     Tcp(usize),
     /// Datagrams whose IP packets have this many bytes, as fast as one thread sends.
@@ -156,7 +156,7 @@ pub fn accuracy(wire: Wire, rate: Rate, span: Nanos) -> Result<Accuracy, Accurac
     let direction = Direction {
         rate: Some(rate),
         delay: DELAY,
-        queue: Some(QueueSpec::DropTail { limit: Limit::NONE }),
+        queue: Some(QueueSpec::DropTail { limit: QueueBound::NONE }),
         ..Direction::default()
     };
     let world = world(wire, &direction)?;
@@ -190,11 +190,11 @@ pub fn bare(span: Nanos) -> Result<Quantiles, AccuracyError> {
 }
 
 /// Measures how many packets the emulator carries, for `span`.
-pub fn capacity(wire: Wire, load: Load, span: Nanos) -> Result<Capacity, AccuracyError> {
+pub fn capacity(wire: Wire, load: ProbeLoad, span: Nanos) -> Result<Capacity, AccuracyError> {
     let world = world(wire, &Direction::default())?;
     match load {
-        Load::Tcp(flows) => bulk(&world, flows, span)?,
-        Load::Udp(size) => blast(&world, size, span)?,
+        ProbeLoad::Tcp(flows) => bulk(&world, flows, span)?,
+        ProbeLoad::Udp(size) => blast(&world, size, span)?,
     }
     let report = world.stop()?;
     let seconds = span.as_secs_f64();
@@ -209,11 +209,11 @@ fn share(report: &EmulatorReport) -> f64 {
     report.cpu.as_secs_f64() / report.end.as_secs_f64()
 }
 
-fn world(wire: Wire, direction: &Direction) -> Result<World, AccuracyError> {
+fn world(wire: Wire, direction: &Direction) -> Result<EmulatedWorld, AccuracyError> {
     let build = || direction.build::<Frame, &str>(1, DELAY + DELAY, &|_| Err("there is no trace"));
     let (down, up) = (build()?, build()?);
     let between = Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND };
-    Ok(World::build_over(wire, Far::Isolated, between)?)
+    Ok(EmulatedWorld::build_over(wire, Far::Isolated, between)?)
 }
 
 /// What pings found.
@@ -314,7 +314,7 @@ fn pings(near: &Namespace, far: &Namespace, to: Ipv4Addr, span: Nanos) -> Result
 }
 
 /// Sends more than the link carries from far to near; what arrives a second, after the queue has filled.
-fn flood(world: &World, rate: Rate, span: Nanos) -> Result<Rate, AccuracyError> {
+fn flood(world: &EmulatedWorld, rate: Rate, span: Nanos) -> Result<Rate, AccuracyError> {
     let receiver = world.near().namespace.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))??;
     // So that a receiver that is late loses nothing.
     if setsockopt(&receiver, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
@@ -365,7 +365,7 @@ fn flood(world: &World, rate: Rate, span: Nanos) -> Result<Rate, AccuracyError> 
 }
 
 /// TCP flows from far to near for `span`.
-fn bulk(world: &World, flows: usize, span: Nanos) -> Result<(), AccuracyError> {
+fn bulk(world: &EmulatedWorld, flows: usize, span: Nanos) -> Result<(), AccuracyError> {
     let listener = world.near().namespace.enter(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))??;
     let to = SocketAddr::from((world.near().ipv4, PORT));
     let limit = Duration::from_nanos(span.as_nanos());
@@ -391,7 +391,7 @@ fn bulk(world: &World, flows: usize, span: Nanos) -> Result<(), AccuracyError> {
 }
 
 /// Datagrams from far to near for `span`, whether they arrive or not.
-fn blast(world: &World, size: usize, span: Nanos) -> Result<(), AccuracyError> {
+fn blast(world: &EmulatedWorld, size: usize, span: Nanos) -> Result<(), AccuracyError> {
     let receiver = world.near().namespace.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))??;
     receiver.set_read_timeout(Some(SILENCE))?;
     let sender = world.far().namespace.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))??;

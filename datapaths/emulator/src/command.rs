@@ -113,7 +113,7 @@ impl Command {
     ///
     /// # Errors
     /// When the process namespace cannot be made.
-    pub fn start(self, namespace: &Namespace) -> Result<Running, CommandError> {
+    pub fn start(self, namespace: &Namespace) -> Result<RunningProgram, CommandError> {
         let (tell, told) = mpsc::channel();
         let (end, ended) = mpsc::channel();
         let namespace = namespace.clone();
@@ -131,7 +131,7 @@ impl Command {
             .spawn(body)
             .map_err(|error| NamespaceError::system(step(), error))?;
         let id = told.recv().map_err(|_| NamespaceError::system(step(), io::ErrorKind::BrokenPipe))??;
-        Ok(Running { init: Pid::from_raw(id.cast_signed()), ended, status: None })
+        Ok(RunningProgram { init: Pid::from_raw(id.cast_signed()), ended, status: None })
     }
 
     /// Starts `init` from the calling thread, which is moved into the namespaces.
@@ -151,13 +151,13 @@ impl Command {
 
 /// A program that runs. Dropping it leaves it running; it ends with this process at the latest.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningProgram {
     init: Pid,
     ended: Receiver<io::Result<ExitStatus>>,
     status: Option<u8>,
 }
 
-impl Running {
+impl RunningProgram {
     /// Sends it a signal: `SIGKILL` ends it and everything that it started, others reach the program alone.
     pub fn signal(&self, signal: Signal) {
         if self.status.is_none() {
@@ -227,7 +227,7 @@ fn is_executable(place: &Path) -> bool {
 }
 
 /// The signals that reach paceline while a program runs. Those from the terminal reach the program as well, which
-/// decides; others are to be passed on with [`Running::signal`].
+/// decides; others are to be passed on with [`RunningProgram::signal`].
 #[derive(Debug)]
 pub struct Signals(SignalFd);
 

@@ -20,14 +20,14 @@ use handover::Handover;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Codepoint, Nanos, Time};
-use paceline_experiment::Direction;
+use paceline_experiment::DumbbellWay;
 use paceline_linux::clock::{Clock, Lateness, Sleeper, Wake};
 use paceline_linux::thread::{Scheduling, cpu_time};
-use paceline_path::{Air, Contents, Count, Dropped, LinkStats, Packet, Path, Reason, Split};
+use paceline_path::{Air, Contents, Count, DelaySplit, DropReason, DroppedPacket, LinkStats, Packet, Path};
 use priority::Priority;
 use turns::{Rest, Turns};
 
-pub use transit::Transit;
+pub use transit::HopWriter;
 
 mod handover;
 mod priority;
@@ -39,7 +39,7 @@ pub struct Setup {
     /// What it carries.
     pub links: Vec<DuplexLink>,
     /// Who watches.
-    pub taps: Vec<Box<dyn Tap>>,
+    pub taps: Vec<Box<dyn EmulatorTap>>,
     /// The clock of the run: the paths' schedules begin at its zero.
     pub clock: Clock,
     /// A packet released later than this after it was due counts as late; [`Lateness::BOUND`] unless there is a reason.
@@ -57,16 +57,16 @@ pub struct DuplexLink {
     /// From near to far.
     pub up: Path<Frame>,
     /// What writes into packets that enter `down`, and `up`, where these are hops of in-band telemetry.
-    pub transit: [Option<Transit>; 2],
+    pub transit: [Option<HopWriter>; 2],
 }
 
-/// A packet on its way, as a [`Tap`] sees it.
+/// A packet on its way, as a [`EmulatorTap`] sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'a> {
     /// Which link it is on: its index in [`Setup::links`].
     pub link: usize,
     /// Which path of the link it is on.
-    pub direction: Direction,
+    pub direction: DumbbellWay,
     /// Counts the packets of the path from 0. A copy made on the path has the number of its original.
     pub id: u64,
     /// The packet from its IP header on, as it is now (an AQM may have marked it). [`frame::flow_key`] gives its flow.
@@ -79,17 +79,17 @@ pub struct Passage<'a> {
     /// some microseconds before `at`. [`Time::NEVER`] unless it left.
     pub released: Time,
     /// Its delay so far by where it came from; zero unless it left.
-    pub delay: Split,
+    pub delay: DelaySplit,
     /// The path marked it "congestion experienced".
     pub marked: bool,
     /// Why it was dropped; `None` unless it was.
-    pub reason: Option<Reason>,
+    pub reason: Option<DropReason>,
 }
 
 /// Watches packets from the emulator's thread: be quick. All methods do nothing unless overridden.
 ///
 /// [`EmulatorReport::taps`] hands it back; as it is [`Any`], it can be turned into what it was.
-pub trait Tap: Any + Send {
+pub trait EmulatorTap: Any + Send {
     /// A packet entered a path.
     fn entered(&mut self, _passage: &Passage<'_>) {}
 
@@ -149,7 +149,7 @@ pub struct EmulatorReport {
     /// One for each of [`Setup::links`].
     pub links: Vec<LinkReport>,
     /// The taps, handed back in their order.
-    pub taps: Vec<Box<dyn Tap>>,
+    pub taps: Vec<Box<dyn EmulatorTap>>,
     /// The logs that taps lost.
     pub troubles: Vec<LogLost>,
 }
@@ -262,16 +262,16 @@ struct Carried {
 /// What all directions share.
 struct Watch {
     clock: Clock,
-    taps: Vec<Box<dyn Tap>>,
+    taps: Vec<Box<dyn EmulatorTap>>,
     lateness: Lateness,
 }
 
 /// One direction.
 struct Lane {
     link: usize,
-    direction: Direction,
+    direction: DumbbellWay,
     path: Path<Frame>,
-    transit: Option<Transit>,
+    transit: Option<HopWriter>,
     /// What its next turn is for.
     wake: Wake,
     /// When this turn began.
@@ -292,7 +292,7 @@ struct Lane {
 
 struct Travelled {
     left: Time,
-    delay: Split,
+    delay: DelaySplit,
     marked: bool,
 }
 
@@ -394,7 +394,7 @@ impl Carried {
     fn new(number: usize, link: DuplexLink) -> Self {
         let DuplexLink { near, far, down, up, transit: [before_down, before_up] } = link;
         let lane = |direction, path, transit| Lane::new(number, direction, path, transit);
-        Self { near, far, down: lane(Direction::Down, down, before_down), up: lane(Direction::Up, up, before_up) }
+        Self { near, far, down: lane(DumbbellWay::Down, down, before_down), up: lane(DumbbellWay::Up, up, before_up) }
     }
 
     fn turn(&mut self, watch: &mut Watch) -> Result<(), EmulatorError> {
@@ -461,7 +461,7 @@ impl Failed {
 }
 
 impl Lane {
-    fn new(link: usize, direction: Direction, path: Path<Frame>, transit: Option<Transit>) -> Self {
+    fn new(link: usize, direction: DumbbellWay, path: Path<Frame>, transit: Option<HopWriter>) -> Self {
         let report = DirectionReport::default();
         let handover = Handover::new(path.foresight());
         let (read, out, travelled) = Default::default();
@@ -589,7 +589,7 @@ impl Lane {
     }
 
     fn note_dropped(&mut self, watch: &mut Watch) {
-        while let Some(Dropped { at, packet, reason, .. }) = self.path.pop_dropped() {
+        while let Some(DroppedPacket { at, packet, reason, .. }) = self.path.pop_dropped() {
             self.report.dropped.add(packet.size);
             if watch.taps.is_empty() {
                 continue;
@@ -612,9 +612,9 @@ impl Lane {
 }
 
 impl<'a> Passage<'a> {
-    fn new((link, direction): (usize, Direction), bytes: &'a [u8], entry: Entry, at: Time) -> Self {
+    fn new((link, direction): (usize, DumbbellWay), bytes: &'a [u8], entry: Entry, at: Time) -> Self {
         let Entry { id, entered, .. } = entry;
-        let (released, delay, marked, reason) = (Time::NEVER, Split::default(), false, None);
+        let (released, delay, marked, reason) = (Time::NEVER, DelaySplit::default(), false, None);
         Self { link, direction, id, bytes, entered, at, released, delay, marked, reason }
     }
 

@@ -19,8 +19,8 @@ mod virtio;
 pub(crate) use buffer::Pool;
 pub use join::{Joined, Joiner};
 pub(crate) use packet::Entry;
-pub use packet::{Frame, Malformed};
-pub use virtio::{Kind, Partial, Segmentation, Virtio};
+pub use packet::{Frame, MalformedFrame};
+pub use virtio::{FrameKind, PartialChecksum, Segmentation, Virtio};
 
 /// Largest IP packet.
 pub const MAX_PACKET: usize = 65_535;

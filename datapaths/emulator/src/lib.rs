@@ -14,8 +14,9 @@ pub mod port;
 pub mod world;
 
 pub use emulator::{
-    DirectionReport, DuplexLink, Emulator, EmulatorError, EmulatorReport, LinkReport, Passage, Setup, Tap, Transit,
+    DirectionReport, DuplexLink, Emulator, EmulatorError, EmulatorReport, EmulatorTap, HopWriter, LinkReport, Passage,
+    Setup,
 };
 pub use frame::{FlowKey, Frame};
 pub use port::{PacketSocket, Port, Tun};
-pub use world::{Between, Ends, Far, Network, Nodes, Site, World, WorldError};
+pub use world::{Between, EmulatedWorld, Far, Network, Nodes, Site, WorldEnds, WorldError};

@@ -32,7 +32,7 @@ pub struct Fact {
 
 /// How a feature does on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Fitness {
     /// As documented.
     Works(String),
     /// In another way, at a price.
@@ -47,7 +47,7 @@ pub struct Feature {
     /// Its name.
     pub name: &'static str,
     /// How it does.
-    pub verdict: Verdict,
+    pub verdict: Fitness,
 }
 
 /// All that was found out.
@@ -155,20 +155,20 @@ fn fact(name: &'static str, value: String) -> Fact {
     Fact { name, value }
 }
 
-fn feature(name: &'static str, verdict: Verdict) -> Feature {
+fn feature(name: &'static str, verdict: Fitness) -> Feature {
     Feature { name, verdict }
 }
 
-fn works(how: &str) -> Verdict {
-    Verdict::Works(how.to_owned())
+fn works(how: &str) -> Fitness {
+    Fitness::Works(how.to_owned())
 }
 
-fn falls_back(to: &str) -> Verdict {
-    Verdict::FallsBack(to.to_owned())
+fn falls_back(to: &str) -> Fitness {
+    Fitness::FallsBack(to.to_owned())
 }
 
-fn no(reason: &str) -> Verdict {
-    Verdict::No(reason.to_owned())
+fn no(reason: &str) -> Fitness {
+    Fitness::No(reason.to_owned())
 }
 
 /// Why an interface cannot be had here.
@@ -204,7 +204,7 @@ fn emulate(
     acquired: &Result<Privilege, NamespaceError>,
     tun: &Result<(), NoInterface>,
     veth: &Result<(), NoInterface>,
-) -> Verdict {
+) -> Fitness {
     match (acquired, tun, veth) {
         (Err(error), ..) => no(&error.to_string()),
         (_, Err(tun), Err(veth)) => {
@@ -221,14 +221,14 @@ fn emulate(
 }
 
 /// A race has namespaces of its own for both ends: what falls back for a single program does not for it.
-fn race(emulate: &Verdict) -> Verdict {
+fn race(emulate: &Fitness) -> Fitness {
     match emulate {
-        Verdict::No(_) => emulate.clone(),
+        Fitness::No(_) => emulate.clone(),
         _ => works("in namespaces of its own"),
     }
 }
 
-fn precise(lateness: &Lateness, spare: f64, cores: usize, clock: Option<&str>) -> Verdict {
+fn precise(lateness: &Lateness, spare: f64, cores: usize, clock: Option<&str>) -> Fitness {
     if let Some(slow @ ("hpet" | "acpi_pm")) = clock {
         return falls_back(&format!("the clock source {slow} takes microseconds to read; tsc or kvm-clock is wanted"));
     }

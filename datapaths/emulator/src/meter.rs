@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use paceline_cc::Distribution;
-use paceline_experiment::{Direction, Live};
+use paceline_experiment::{DumbbellWay, Live};
 
-use crate::emulator::{EmulatorReport, Passage, Tap};
+use crate::emulator::{EmulatorReport, EmulatorTap, Passage};
 
 /// Counts in the emulator's thread.
 #[derive(Debug)]
@@ -21,10 +21,10 @@ pub struct Meter {
 const DIGITS: u8 = 3;
 
 fn index(passage: &Passage<'_>) -> usize {
-    usize::from(passage.direction == Direction::Up)
+    usize::from(passage.direction == DumbbellWay::Up)
 }
 
-impl Tap for Meter {
+impl EmulatorTap for Meter {
     fn left(&mut self, passage: &Passage<'_>) {
         let way = index(passage);
         self.live[way].arrived(passage.bytes.len() as u64, passage.delay.queue);

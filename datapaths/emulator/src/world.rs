@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use paceline_cc::Nanos;
 use paceline_path::Path;
 
-use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, Setup, Tap};
+use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, EmulatorTap, Setup};
 use crate::frame::Frame;
 use crate::port::packet::may_buffer;
 use paceline_linux::clock::Clock;
@@ -140,7 +140,7 @@ pub struct Between {
     /// From near to far.
     pub up: Path<Frame>,
     /// Who watches.
-    pub taps: Vec<Box<dyn Tap>>,
+    pub taps: Vec<Box<dyn EmulatorTap>>,
     /// The clock of the run: the paths' schedules begin at its zero.
     pub clock: Clock,
     /// Packets later than this count as late.
@@ -162,14 +162,14 @@ pub struct Site {
 
 /// Two ends with nothing between them yet. Making them takes the kernel a second or two on a busy machine; joining them takes
 /// none, so that a clock may start in between.
-pub struct Ends {
+pub struct WorldEnds {
     near: Site,
     far: Site,
     near_port: Attached,
     far_port: Attached,
 }
 
-impl Ends {
+impl WorldEnds {
     /// Makes them. [`paceline_linux::namespace::acquire`] comes first.
     ///
     /// # Errors
@@ -200,25 +200,25 @@ impl Ends {
     ///
     /// # Errors
     /// When the kernel refuses; nothing is left behind.
-    pub fn join(mut self, between: Between) -> Result<World, WorldError> {
+    pub fn join(mut self, between: Between) -> Result<EmulatedWorld, WorldError> {
         let Between { down, up, taps, clock, bound } = between;
         for port in [&mut self.near_port, &mut self.far_port] {
             port.discard(clock)?;
         }
         let links = vec![DuplexLink { near: self.near_port.0, far: self.far_port.0, down, up, transit: [None, None] }];
         let emulator = Emulator::start(Setup { links, taps, clock, bound })?;
-        Ok(World { near: self.near, far: self.far, emulator })
+        Ok(EmulatedWorld { near: self.near, far: self.far, emulator })
     }
 }
 
 /// Two ends and the running emulator between them. Dropping it ends both.
-pub struct World {
+pub struct EmulatedWorld {
     near: Site,
     far: Site,
     emulator: Emulator,
 }
 
-impl World {
+impl EmulatedWorld {
     /// Makes the ends and starts the emulator. [`paceline_linux::namespace::acquire`] comes first.
     ///
     /// # Errors
@@ -227,12 +227,12 @@ impl World {
         Self::build_over(Wire::preferred(), far, between)
     }
 
-    /// As [`World::build`], over this kind of interface rather than the other, where the kernel has it.
+    /// As [`EmulatedWorld::build`], over this kind of interface rather than the other, where the kernel has it.
     ///
     /// # Errors
-    /// As [`World::build`].
+    /// As [`EmulatedWorld::build`].
     pub fn build_over(wire: Wire, far: Far, between: Between) -> Result<Self, WorldError> {
-        Ends::make(wire, far)?.join(between)
+        WorldEnds::make(wire, far)?.join(between)
     }
 
     /// The user's end.
@@ -245,7 +245,7 @@ impl World {
         &self.far
     }
 
-    /// Whether the emulator still carries packets; if not, [`World::stop`] says why.
+    /// Whether the emulator still carries packets; if not, [`EmulatedWorld::stop`] says why.
     pub fn is_running(&self) -> bool {
         self.emulator.is_running()
     }

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Codepoint, Nanos, Rate, Time};
-use paceline_emulator::frame::{self, Frame, Kind, Segmentation, Virtio};
+use paceline_emulator::frame::{self, Frame, FrameKind, Segmentation, Virtio};
 use paceline_emulator::log::LogLost;
-use paceline_emulator::{DuplexLink, Emulator, EmulatorError, Passage, Port, Setup, Tap, Transit};
+use paceline_emulator::{DuplexLink, Emulator, EmulatorError, EmulatorTap, HopWriter, Passage, Port, Setup};
 use paceline_experiment::MeteredHop;
 use paceline_linux::clock::{Clock, Lateness};
-use paceline_path::queue::{DropTail, Limit, Step, Threshold};
-use paceline_path::{Delay, Direction, Link, Loss, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
-use paceline_telemetry::{Edge, Header, NodeRecord, Profile};
+use paceline_path::queue::{DropTail, QueueBound, Step, Threshold};
+use paceline_path::{Delay, Direction, Link, LossModel, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
+use paceline_telemetry::{Edge, NodeRecord, RecordProfile, TelemetryHeader};
 
 type Shared<T> = Arc<Mutex<T>>;
 
@@ -70,7 +70,7 @@ impl Port for Memory {
 struct Seen {
     what: &'static str,
     link: usize,
-    direction: paceline_experiment::Direction,
+    direction: paceline_experiment::DumbbellWay,
     id: u64,
     at: Time,
     marked: bool,
@@ -91,7 +91,7 @@ impl Notes {
     }
 }
 
-impl Tap for Notes {
+impl EmulatorTap for Notes {
     fn entered(&mut self, passage: &Passage<'_>) {
         assert_eq!(passage.at, passage.entered);
         self.note("entered", passage);
@@ -209,14 +209,14 @@ fn a_packet_that_was_read_late_leaves_as_if_it_had_not_been() {
 #[test]
 fn a_link_serves_and_drops_by_logical_time() {
     // 12 Mbit/s: 1500 bytes take 1 ms; one in service, two wait, seven find no room.
-    let queue = Some(QueueSpec::DropTail { limit: Limit::packets(2) });
+    let queue = Some(QueueSpec::DropTail { limit: QueueBound::packets(2) });
     let direction = Direction { rate: Some(Rate::from_mbps(12.0)), queue, ..Direction::default() };
     let path = direction.build::<Frame, &str>(1, Nanos::ZERO, &|_| Err("no trace")).unwrap();
     let (seen, written, report) = run(frames([(1, Codepoint::NotEct); 10]), path, 10);
     assert_eq!(times(&seen, "left"), [(0, 2_000), (1, 3_000), (2, 4_000)]);
     let dropped: Vec<u64> = times(&seen, "dropped").iter().map(|(id, _)| *id).collect();
     assert_eq!(dropped, [3, 4, 5, 6, 7, 8, 9]);
-    assert!(seen.iter().all(|seen| seen.direction == paceline_experiment::Direction::Down));
+    assert!(seen.iter().all(|seen| seen.direction == paceline_experiment::DumbbellWay::Down));
     let numbers: Vec<u8> = written.iter().map(|packet| packet[1499]).collect();
     assert_eq!(numbers, [0, 1, 2]);
     assert_eq!((report.entered.packets, report.left.packets, report.dropped.packets), (10, 3, 7));
@@ -225,7 +225,7 @@ fn a_link_serves_and_drops_by_logical_time() {
 
 /// Both directions of a Wi-Fi link with losses and a competitor.
 fn wifi<P: Clone + Send + 'static>() -> [Path<P>; 2] {
-    let wifi = Wifi { competitors: 1, per: Some(Loss::Rate(0.2)), ..Wifi::new("vht80-1ss-mcs9".parse().unwrap()) };
+    let wifi = Wifi { competitors: 1, per: Some(LossModel::Rate(0.2)), ..Wifi::new("vht80-1ss-mcs9".parse().unwrap()) };
     let both = Direction { wifi: Some(wifi), ..Direction::default() };
     build_link([&both, &both], [1, 2], Nanos::ZERO, &|_: &str| Err("no trace")).unwrap()
 }
@@ -273,7 +273,7 @@ fn directions_that_share_a_medium_do_as_in_virtual_time() {
     let report = emulator.stop().unwrap();
     let seen = seen.lock().unwrap();
     for (direction, expected) in
-        [paceline_experiment::Direction::Down, paceline_experiment::Direction::Up].into_iter().zip(expected)
+        [paceline_experiment::DumbbellWay::Down, paceline_experiment::DumbbellWay::Up].into_iter().zip(expected)
     {
         let left = seen.iter().filter(|seen| seen.what == "left" && seen.direction == direction);
         assert_eq!(left.map(|seen| seen.at).collect::<Vec<_>>(), expected);
@@ -286,13 +286,13 @@ fn directions_that_share_a_medium_do_as_in_virtual_time() {
 fn large(count: u8, ecn: Codepoint, arrived: Time) -> impl Iterator<Item = Frame> {
     let mut bytes = packet(0, ecn)[..28].to_vec();
     bytes.extend((0..count).flat_map(|number| [number; 1472]));
-    let split = Some(Segmentation { kind: Kind::Udp, cwr: false, size: 1472 });
+    let split = Some(Segmentation { kind: FrameKind::Udp, cwr: false, size: 1472 });
     Frame::split(Virtio { split, ..Virtio::default() }, bytes, arrived).unwrap()
 }
 
 #[test]
 fn a_queue_holds_as_many_packets_whatever_frame_they_came_in() {
-    let queue = Some(QueueSpec::DropTail { limit: Limit::packets(10) });
+    let queue = Some(QueueSpec::DropTail { limit: QueueBound::packets(10) });
     let direction = Direction { rate: Some(Rate::from_mbps(12.0)), queue, ..Direction::default() };
     let path = direction.build::<Frame, &str>(1, Nanos::ZERO, &|_| Err("no trace")).unwrap();
     let (seen, written, report) = run(large(40, Codepoint::NotEct, ms(1)).collect(), path, 40);
@@ -312,7 +312,7 @@ fn a_queue_holds_as_many_packets_whatever_frame_they_came_in() {
 
 #[test]
 fn an_aqm_marks_single_packets_of_a_large_frame() {
-    let queue = Step::new(Threshold::Packets(5), Limit::NONE);
+    let queue = Step::new(Threshold::Packets(5), QueueBound::NONE);
     let link = Link::new(Schedule::constant(Rate::from_mbps(12.0)), Box::new(queue));
     let (seen, written, _) = run(large(12, Codepoint::Ect0, ms(1)).collect(), Path::new().link(link), 12);
     // One in service and six that wait are before the first that finds more than five.
@@ -325,7 +325,7 @@ fn an_aqm_marks_single_packets_of_a_large_frame() {
 
 #[test]
 fn what_an_aqm_marks_arrives_marked_with_a_right_checksum() {
-    let queue = Step::new(Threshold::Packets(0), Limit::NONE);
+    let queue = Step::new(Threshold::Packets(0), QueueBound::NONE);
     let link = Link::new(Schedule::constant(Rate::from_mbps(12.0)), Box::new(queue));
     let arrivals = frames([(1, Codepoint::Ect0), (1, Codepoint::Ect0), (1, Codepoint::Ect1), (1, Codepoint::NotEct)]);
     let (seen, written, _) = run(arrivals, Path::new().link(link), 4);
@@ -417,25 +417,25 @@ fn a_link_writes_into_packets_as_a_hop_of_telemetry() {
     let (before, reports) = std::sync::mpsc::channel();
     let header = |hops| {
         let edge = Edge { segs: 1, seq: 9, sent_us: 5, cwnd: Some(10), long: None };
-        six(&Header { next_header: 17, ..Header::new(Profile::Counted, hops, edge) }.encode())
+        six(&TelemetryHeader { next_header: 17, ..TelemetryHeader::new(RecordProfile::Counted, hops, edge) }.encode())
     };
     let foreign = six(&[17, 0, 0x1e, 4, 1, 2, 3, 4]);
     // Four at once: one is in service, two wait, and there is no room for more.
     let packets = [header(2), header(2), header(2), header(2), header(0), foreign.clone(), header(1)];
     let arrivals = [0, 0, 0, 0, 50, 60, 70];
     let frames = packets.iter().zip(arrivals).map(|(bytes, at)| Frame::new(bytes.clone(), ms(at))).collect();
-    let queue = Box::new(DropTail::new(Limit::packets(2)));
+    let queue = Box::new(DropTail::new(QueueBound::packets(2)));
     let down = Path::new().link(Link::new(Schedule::constant(Rate::from_mbps(1.0)), queue));
     let (near, far) = (Memory::empty(), Memory::with(frames));
     let written = Arc::clone(&near.written);
     let mut setup = setup(near, far, down);
-    setup.links[0].transit[0] = Some(Transit::new(MeteredHop::new(4, 6), Some(before)));
+    setup.links[0].transit[0] = Some(HopWriter::new(MeteredHop::new(4, 6), Some(before)));
     let emulator = Emulator::start(setup).unwrap();
     wait_for(|| written.lock().unwrap().len() == 6);
     emulator.stop().unwrap();
 
     let written = written.lock().unwrap();
-    let read = |bytes: &[u8]| Header::decode(&bytes[40..]).unwrap().0;
+    let read = |bytes: &[u8]| TelemetryHeader::decode(&bytes[40..]).unwrap().0;
     let records = |index: usize| read(&written[index]).records;
     // The first finds the queue empty, the second one packet in service; the fourth was dropped.
     let seen: Vec<_> = (0..3).flat_map(records).map(|record| record.room_packets).collect();

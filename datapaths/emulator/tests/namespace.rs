@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use paceline_cc::Nanos;
 use paceline_emulator::frame::{Frame, flow_key};
-use paceline_emulator::world::{Between, Far, Nodes, Wire, World, WorldError};
-use paceline_emulator::{Passage, Site, Tap};
-use paceline_experiment::{Direction, Graph};
+use paceline_emulator::world::{Between, EmulatedWorld, Far, Nodes, Wire, WorldError};
+use paceline_emulator::{EmulatorTap, Passage, Site};
+use paceline_experiment::{DumbbellWay, Graph};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::interface::{Interfaces, LOOPBACK};
 use paceline_linux::listening;
@@ -31,7 +31,7 @@ fn between() -> Between {
 }
 
 /// One datagram from near to far and back.
-fn echo(world: &World, to: IpAddr) {
+fn echo(world: &EmulatedWorld, to: IpAddr) {
     let far = world.far().namespace.enter(|| UdpSocket::bind(SocketAddr::new(to, 0))).unwrap().unwrap();
     let any: IpAddr = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let near = world.near().namespace.enter(|| UdpSocket::bind(SocketAddr::new(any, 0))).unwrap().unwrap();
@@ -70,7 +70,7 @@ fn paths_beside_each_other_have_addresses_of_their_own() {
     // Stands for the machine.
     let machine = Namespace::create().unwrap();
     for wire in [Wire::Tun, Wire::Veth] {
-        let build = || machine.enter(|| World::build_over(wire, Far::Here, between())).unwrap().unwrap();
+        let build = || machine.enter(|| EmulatedWorld::build_over(wire, Far::Here, between())).unwrap().unwrap();
         let worlds = [build(), build()];
         assert_ne!(worlds[0].far().ipv4, worlds[1].far().ipv4);
         assert_ne!(worlds[0].far().interface, worlds[1].far().interface);
@@ -93,10 +93,10 @@ fn paths_go_four_deep() {
         return;
     }
     let machine = Namespace::create().unwrap();
-    let mut worlds: Vec<World> = Vec::new();
+    let mut worlds: Vec<EmulatedWorld> = Vec::new();
     for _ in 0..4 {
         let outer = worlds.last().map_or(&machine, |world| &world.near().namespace);
-        let world = outer.enter(|| World::build(Far::Here, between())).unwrap().unwrap();
+        let world = outer.enter(|| EmulatedWorld::build(Far::Here, between())).unwrap().unwrap();
         worlds.push(world);
     }
     let (first, last) = (&worlds[0], &worlds[3]);
@@ -109,7 +109,7 @@ fn paths_go_four_deep() {
     let (_, from) = far.recv_from(&mut [0; 16]).unwrap();
     assert!(clock.now().as_nanos() >= 4_000_000);
     assert_eq!(from.ip(), IpAddr::V4(last.near().ipv4), "no address is translated");
-    let fifth = last.near().namespace.enter(|| World::build(Far::Here, between())).unwrap();
+    let fifth = last.near().namespace.enter(|| EmulatedWorld::build(Far::Here, between())).unwrap();
     assert!(matches!(fifth, Err(WorldError::TooDeep)));
 }
 
@@ -123,11 +123,11 @@ fn held() -> Vec<String> {
 #[derive(Default)]
 struct Datagrams([[u64; 2]; 4]);
 
-impl Tap for Datagrams {
+impl EmulatorTap for Datagrams {
     fn left(&mut self, passage: &Passage<'_>) {
         const UDP: u8 = 17;
         if flow_key(passage.bytes).is_some_and(|key| key.protocol == UDP) {
-            self.0[passage.link][usize::from(passage.direction == Direction::Up)] += 1;
+            self.0[passage.link][usize::from(passage.direction == DumbbellWay::Up)] += 1;
         }
     }
 }

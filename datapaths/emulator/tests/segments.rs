@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use paceline_cc::{Codepoint, Time};
-use paceline_emulator::frame::{self, Frame, Joiner, Kind, Partial, Segmentation, Virtio};
+use paceline_emulator::frame::{self, Frame, FrameKind, Joiner, PartialChecksum, Segmentation, Virtio};
 use proptest::prelude::*;
 
 const FIN: u8 = 1;
@@ -105,11 +105,11 @@ impl Fields {
     }
 
     fn virtio(&self, size: Option<u16>) -> Virtio {
-        let checksum = Some(Partial { start: self.start() as u16, offset: self.checksum() as u16 });
+        let checksum = Some(PartialChecksum { start: self.start() as u16, offset: self.checksum() as u16 });
         let kind = match (self.tcp, self.six) {
-            (false, _) => Kind::Udp,
-            (true, false) => Kind::Tcp4,
-            (true, true) => Kind::Tcp6,
+            (false, _) => FrameKind::Udp,
+            (true, false) => FrameKind::Tcp4,
+            (true, true) => FrameKind::Tcp6,
         };
         let split = size.map(|size| Segmentation { kind, cwr: self.tcp && self.flags & CWR != 0, size });
         Virtio { checksum, split, header: self.header() as u16 }

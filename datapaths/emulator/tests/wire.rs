@@ -13,13 +13,13 @@ use std::time::Duration;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_emulator::frame::Frame;
-use paceline_emulator::world::{Between, Far, Wire, World};
-use paceline_emulator::{Passage, Port, Tap, Tun, frame};
+use paceline_emulator::world::{Between, EmulatedWorld, Far, Wire};
+use paceline_emulator::{EmulatorTap, Passage, Port, Tun, frame};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::interface::Interfaces;
 use paceline_linux::namespace::{self, Namespace};
-use paceline_path::queue::{Limit, Threshold};
-use paceline_path::{Delay, Direction, Loss, Path, QueueSpec};
+use paceline_path::queue::{QueueBound, Threshold};
+use paceline_path::{Delay, Direction, LossModel, Path, QueueSpec};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -78,7 +78,7 @@ fn fault(packet: &[u8]) -> Option<&'static str> {
     (matches!(protocol, 6 | 17) && !right).then_some("wrong checksum")
 }
 
-impl Tap for Inspector {
+impl EmulatorTap for Inspector {
     fn entered(&mut self, passage: &Passage<'_>) {
         match frame::flow_key(passage.bytes).map(|key| key.protocol) {
             Some(6) => self.tcp += 1,
@@ -102,26 +102,26 @@ fn short() -> Path<Frame> {
 
 /// 200 Mbit/s, a mark for packets that find 20 waiting, one packet of a hundred lost.
 fn hard() -> Path<Frame> {
-    let queue = Some(QueueSpec::Step { threshold: Threshold::Packets(20), limit: Limit::packets(200) });
-    let (rate, loss) = (Some(Rate::from_mbps(200.0)), Some(Loss::Rate(0.01)));
+    let queue = Some(QueueSpec::Step { threshold: Threshold::Packets(20), limit: QueueBound::packets(200) });
+    let (rate, loss) = (Some(Rate::from_mbps(200.0)), Some(LossModel::Rate(0.01)));
     let direction = Direction { rate, queue, loss, delay: Nanos::from_millis(1), ..Direction::default() };
     direction.build::<Frame, &str>(1, Nanos::ZERO, &|_| Err("no trace")).unwrap()
 }
 
-fn world(wire: Wire, path: fn() -> Path<Frame>) -> World {
-    let taps: Vec<Box<dyn Tap>> = vec![Box::new(Inspector::default())];
+fn world(wire: Wire, path: fn() -> Path<Frame>) -> EmulatedWorld {
+    let taps: Vec<Box<dyn EmulatorTap>> = vec![Box::new(Inspector::default())];
     let between = Between { down: path(), up: path(), taps, clock: Clock::new(), bound: Lateness::BOUND };
-    World::build_over(wire, Far::Isolated, between).unwrap()
+    EmulatedWorld::build_over(wire, Far::Isolated, between).unwrap()
 }
 
 /// Both ends' addresses, of each family that the kernel has.
-fn addresses(world: &World) -> Vec<IpAddr> {
+fn addresses(world: &EmulatedWorld) -> Vec<IpAddr> {
     let far = world.far();
     [Some(IpAddr::V4(far.ipv4)), far.ipv6.map(IpAddr::V6)].into_iter().flatten().collect()
 }
 
 /// 4 MB from near to far, and back from there.
-fn echo_by_tcp(world: &World, far: IpAddr) {
+fn echo_by_tcp(world: &EmulatedWorld, far: IpAddr) {
     let listener = world.far().namespace.enter(|| TcpListener::bind(SocketAddr::new(far, PORT))).unwrap().unwrap();
     let there = SocketAddr::new(far, PORT);
     let connect = || TcpStream::connect_timeout(&there, PATIENCE);
@@ -146,7 +146,7 @@ fn echo_by_tcp(world: &World, far: IpAddr) {
 }
 
 /// 30 datagrams in one call.
-fn burst_by_udp(world: &World, far: IpAddr) {
+fn burst_by_udp(world: &EmulatedWorld, far: IpAddr) {
     let bind = |address: IpAddr, port| move || UdpSocket::bind(SocketAddr::new(address, port));
     let receiver = world.far().namespace.enter(bind(far, PORT)).unwrap().unwrap();
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();

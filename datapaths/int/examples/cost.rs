@@ -25,7 +25,7 @@ mod linux {
     use std::time::{Duration, Instant};
 
     use libbpf_rs::query::ProgInfoIter;
-    use paceline_int::{Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
+    use paceline_int::{SinkNode, SinkOptions, SourceNode, SourceOptions, TransitNode, TransitOptions};
 
     use crate::nodes::{B, Chain, run};
 
@@ -103,9 +103,9 @@ mod linux {
     /// With all three roles; Gbit/s. With `statistics`, prints what the programs took, which costs throughput itself.
     fn measured(chain: &Chain, seconds: u32, statistics: bool) -> f64 {
         let options = SourceOptions { ports: vec![PORT], patience: None, ..SourceOptions::default() };
-        let source = chain.a.enter(|| Source::open("a0", &options)).unwrap().unwrap();
-        let transit = chain.r.enter(|| Transit::open("r1", &TransitOptions::default())).unwrap().unwrap();
-        let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+        let source = chain.a.enter(|| SourceNode::open("a0", &options)).unwrap().unwrap();
+        let transit = chain.r.enter(|| TransitNode::open("r1", &TransitOptions::default())).unwrap().unwrap();
+        let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
         let before = statistics.then(|| fs::read_to_string(STATISTICS).unwrap());
         if statistics {
             fs::write(STATISTICS, "1").unwrap();

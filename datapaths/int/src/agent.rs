@@ -5,7 +5,7 @@
 //! A flow is ours when its data leaves from here: the source's map says so, by ends and socket cookie, where one is loaded on this
 //! machine; otherwise the TCP connections over IPv6 of this network namespace are asked for.
 //!
-//! A report is believed as far as [`paceline_telemetry::Reader`] and the bus believe it. When none come, records grow old, and the
+//! A report is believed as far as [`paceline_telemetry::ReportReader`] and the bus believe it. When none come, records grow old, and the
 //! controllers work as if there had never been one: nothing is written then. An agent that ends leaves records that are old half a
 //! second later.
 
@@ -20,16 +20,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use paceline_bus::{Body, Bus, BusError, Counts, Filter, Heart, Message, Role, Subscription, flow_number};
+use paceline_bus::{
+    Bus, BusError, BusMessage, GateCounts, Heart, MessageBody, PublisherRole, SubjectFilter, Subscription, flow_number,
+};
 use paceline_cc::{Nanos, Telemetry, Time};
 use paceline_linux::connections::{Connection, Diagnosis};
 use paceline_linux::thread::cpu_time;
-use paceline_telemetry::{FlowReport, Reader, Tuple};
+use paceline_telemetry::{FlowReport, ReportReader, Tuple};
 
 use maps::Maps;
 use shares::{Shares, User};
 
-use crate::Clock;
+use crate::HeaderClock;
 
 /// How often the flows are looked at. Our choice: ten round trips of a path of a site; a look costs tens of microseconds.
 const FLOWS_EVERY: Duration = Duration::from_millis(100);
@@ -48,11 +50,11 @@ const CONNECTIONS_MAX: usize = 65_536;
 const ROUND_TRIP: Nanos = Nanos::from_millis(100);
 
 /// What an observer takes: the flow, and what its controller's `on_telemetry` does.
-pub type Observe = Box<dyn FnMut(&Tuple, &Telemetry<'_>) + Send>;
+pub type TelemetryObserver = Box<dyn FnMut(&Tuple, &Telemetry<'_>) + Send>;
 
 /// What became of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct ReportFigures {
     /// Flows that are served now.
     pub flows: u64,
     /// Maps of controllers in the kernel.
@@ -69,11 +71,11 @@ pub struct Figures {
     pub unserved: u64,
 }
 
-struct Flow {
+struct TrackedFlow {
     cookie: u64,
     user: User,
     srtt: Nanos,
-    reader: Reader,
+    reader: ReportReader,
 }
 
 /// What the kernel knows of a flow.
@@ -94,13 +96,13 @@ impl Known {
     }
 }
 
-/// The agent. Someone calls [`Agent::step`] again and again, or [`Agent::spawn`] does.
-pub struct Agent {
+/// The agent. Someone calls [`TelemetryAgent::step`] again and again, or [`TelemetryAgent::spawn`] does.
+pub struct TelemetryAgent {
     bus: Bus,
     subscription: Subscription,
     diagnosis: Diagnosis,
     maps: Maps,
-    flows: HashMap<Tuple, Flow>,
+    flows: HashMap<Tuple, TrackedFlow>,
     shares: Shares,
     heart: Heart,
     /// It is subscribed to all flows.
@@ -112,14 +114,14 @@ pub struct Agent {
     /// When reports came of flows that no source was known to have: one may have begun since the maps were looked at, and its flow has one
     /// header alone until it receives the report.
     unheard: HashMap<Tuple, Time>,
-    observe: Option<Observe>,
-    figures: Figures,
+    observe: Option<TelemetryObserver>,
+    figures: ReportFigures,
 }
 
 /// Why there is no agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AgentError {
+pub enum TelemetryAgentError {
     /// The bus.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -128,18 +130,18 @@ pub enum AgentError {
     System(#[from] io::Error),
 }
 
-impl std::fmt::Debug for Agent {
+impl std::fmt::Debug for TelemetryAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Agent").field(&self.figures()).finish()
     }
 }
 
-impl Agent {
+impl TelemetryAgent {
     /// An agent at this bus.
     ///
     /// # Errors
     /// The bus's or the system's.
-    pub fn new(bus: Bus, observe: Option<Observe>) -> Result<Self, AgentError> {
+    pub fn new(bus: Bus, observe: Option<TelemetryObserver>) -> Result<Self, TelemetryAgentError> {
         let subscription = bus.subscribe(&[])?;
         let diagnosis = Diagnosis::open()?;
         Ok(Self {
@@ -149,14 +151,14 @@ impl Agent {
             maps: Maps::default(),
             flows: HashMap::new(),
             shares: Shares::default(),
-            heart: Heart::new(Role::Agent),
+            heart: Heart::new(PublisherRole::Agent),
             all: false,
             looked: None,
             every: FLOWS_EVERY,
             mapped: None,
             unheard: HashMap::new(),
             observe,
-            figures: Figures::default(),
+            figures: ReportFigures::default(),
         })
     }
 
@@ -164,7 +166,7 @@ impl Agent {
     /// subscribes to a flow when it next looks at them.
     #[must_use]
     pub fn hearing_all(mut self) -> Self {
-        self.subscription.add(&Filter::Flows);
+        self.subscription.add(&SubjectFilter::Flows);
         self.all = true;
         self
     }
@@ -177,11 +179,12 @@ impl Agent {
         if self.looked.is_none_or(|looked| looked.elapsed() >= self.every) {
             self.look()?;
         }
-        if self.bus.options().role == Some(Role::Agent) {
+        if self.bus.options().role == Some(PublisherRole::Agent) {
             self.heart.beat(&self.bus, Some(&self.subscription), self.flows.len());
         }
         let rest = self.looked.map_or(Duration::ZERO, |looked| self.every.saturating_sub(looked.elapsed()));
-        let Some(Message { body: Body::Flow(report), .. }) = self.subscription.next(patience.min(rest)) else {
+        let Some(BusMessage { body: MessageBody::Flow(report), .. }) = self.subscription.next(patience.min(rest))
+        else {
             return Ok(None);
         };
         if self.all && !self.flows.contains_key(&report.tuple) {
@@ -207,7 +210,7 @@ impl Agent {
     fn serve(&mut self, tuple: Tuple, cookie: u64, known: Option<&Known>) {
         let (user, srtt) = (known.map(|one| one.user), known.map(|one| one.srtt).filter(|srtt| *srtt > Nanos::ZERO));
         if self.shares.take(user) {
-            let flow = Flow { cookie, user, srtt: srtt.unwrap_or(ROUND_TRIP), reader: Reader::new() };
+            let flow = TrackedFlow { cookie, user, srtt: srtt.unwrap_or(ROUND_TRIP), reader: ReportReader::new() };
             self.flows.insert(tuple, flow);
         } else {
             self.figures.unserved += 1;
@@ -215,7 +218,7 @@ impl Agent {
     }
 
     fn take(&mut self, report: &FlowReport) {
-        let now = Clock::Machine.now();
+        let now = HeaderClock::Machine.now();
         let is_heard = self.maps.has_sources() && self.flows.contains_key(&report.tuple);
         if !is_heard && self.unheard.len() < UNHEARD_MAX {
             self.unheard.insert(report.tuple, now);
@@ -238,7 +241,7 @@ impl Agent {
 
     /// Which flows are ours now.
     fn look(&mut self) -> io::Result<()> {
-        let now = Clock::Machine.now();
+        let now = HeaderClock::Machine.now();
         if self.mapped.is_none_or(|mapped| mapped.elapsed() >= MAPS_EVERY) {
             self.maps.look();
             self.mapped = Some(Instant::now());
@@ -298,19 +301,19 @@ impl Agent {
             return Ok(());
         }
         let after: HashSet<u32> = self.flows.keys().map(flow_number).collect();
-        before.difference(&after).for_each(|number| self.subscription.remove(&Filter::Flow(*number)));
-        after.difference(&before).for_each(|number| self.subscription.add(&Filter::Flow(*number)));
+        before.difference(&after).for_each(|number| self.subscription.remove(&SubjectFilter::Flow(*number)));
+        after.difference(&before).for_each(|number| self.subscription.add(&SubjectFilter::Flow(*number)));
         Ok(())
     }
 
     /// What became of reports so far.
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> ReportFigures {
         let (flows, controllers) = (self.flows.len() as u64, self.maps.controllers() as u64);
-        Figures { flows, controllers, ..self.figures }
+        ReportFigures { flows, controllers, ..self.figures }
     }
 
     /// What became of messages before that.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> GateCounts {
         self.subscription.counts()
     }
 
@@ -323,7 +326,7 @@ impl Agent {
     ///
     /// # Errors
     /// The system's.
-    pub fn spawn(mut self) -> io::Result<Running> {
+    pub fn spawn(mut self) -> io::Result<RunningAgent> {
         let ended = Arc::new(AtomicBool::new(false));
         let end = ended.clone();
         let thread = thread::Builder::new().name("paceline-int".to_owned()).spawn(move || {
@@ -334,11 +337,11 @@ impl Agent {
                 }
             }
         })?;
-        Ok(Running { ended, thread: Some(thread) })
+        Ok(RunningAgent { ended, thread: Some(thread) })
     }
 }
 
-impl Drop for Agent {
+impl Drop for TelemetryAgent {
     /// Its flows need not find out by its silence.
     fn drop(&mut self) {
         self.flows.values().for_each(|flow| self.maps.remove(flow.cookie));
@@ -347,12 +350,12 @@ impl Drop for Agent {
 
 /// An agent in a thread of its own, which ends with this.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningAgent {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Running {
+impl Drop for RunningAgent {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

@@ -31,7 +31,7 @@ const IDLE: Nanos = Nanos::from_secs(60);
 /// A flow as its source has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Flow {
+pub struct TrackedFlow {
     /// The ends.
     pub tuple: Tuple,
     /// The socket's cookie (`SO_COOKIE`); 0: the packets are of no socket of this host.
@@ -48,7 +48,7 @@ pub struct Flow {
     pub ended: bool,
 }
 
-impl Flow {
+impl TrackedFlow {
     /// `struct flow` of src/bpf/source.h.
     fn read(key: &[u8], value: &[u8]) -> Option<Self> {
         Some(Self {
@@ -113,19 +113,19 @@ impl FlowMaps {
     }
 
     /// The flow of these ends.
-    pub fn flow(&self, tuple: &Tuple) -> Option<Flow> {
+    pub fn flow(&self, tuple: &Tuple) -> Option<TrackedFlow> {
         let key = write_tuple(tuple);
         let value = self.flows.lookup(&key, MapFlags::ANY).ok().flatten()?;
-        Flow::read(&key, &value)
+        TrackedFlow::read(&key, &value)
     }
 
     /// All of them; those that ended a while ago may be among them.
-    pub fn flows(&self) -> Vec<Flow> {
-        self.entries().filter_map(|(key, value)| Flow::read(&key, &value)).collect()
+    pub fn flows(&self) -> Vec<TrackedFlow> {
+        self.entries().filter_map(|(key, value)| TrackedFlow::read(&key, &value)).collect()
     }
 
     /// Those that go on and had a header at `oldest_ns` or later, or may soon have their first: their data goes on after [`LASTING`].
-    pub(crate) fn heard_of_since(&self, oldest_ns: u64) -> impl Iterator<Item = Flow> {
+    pub(crate) fn heard_of_since(&self, oldest_ns: u64) -> impl Iterator<Item = TrackedFlow> {
         let lately = move |value: &[u8]| {
             let [Some(last), Some(seen), Some(begun)] = [LAST_AT, SEEN_AT, BEGUN_AT].map(|at| u64_at(value, at)) else {
                 return false;
@@ -133,7 +133,7 @@ impl FlowMaps {
             !has_ended(value)
                 && (last >= oldest_ns || seen >= oldest_ns && seen - begun.min(seen) >= LASTING.as_nanos())
         };
-        self.entries().filter_map(move |(key, value)| lately(&value).then(|| Flow::read(&key, &value))?)
+        self.entries().filter_map(move |(key, value)| lately(&value).then(|| TrackedFlow::read(&key, &value))?)
     }
 
     /// All by one system call: the kernel may give fewer than were asked for before the end, which libbpf-rs takes for the end.
@@ -159,7 +159,7 @@ impl FlowMaps {
     /// # Errors
     /// What the system says.
     pub fn reported(&self, tuple: &Tuple) -> libbpf_rs::Result<()> {
-        self.reported_at(tuple, crate::Clock::Machine.now())
+        self.reported_at(tuple, crate::HeaderClock::Machine.now())
     }
 
     pub(crate) fn reported_at(&self, tuple: &Tuple, at: Time) -> libbpf_rs::Result<()> {
@@ -179,7 +179,7 @@ mod tests {
     use paceline_linux::namespace::{Privilege, privilege};
 
     use super::*;
-    use crate::{Source, SourceOptions};
+    use crate::{SourceNode, SourceOptions};
 
     #[test]
     fn a_tuple_is_written_as_packets_have_it() {
@@ -205,10 +205,10 @@ mod tests {
         let begin = || {
             Namespace::create().unwrap().enter(|| {
                 together.wait();
-                Source::open("lo", &SourceOptions::default()).unwrap()
+                SourceNode::open("lo", &SourceOptions::default()).unwrap()
             })
         };
-        let sources: Vec<Source> = thread::scope(|scope| {
+        let sources: Vec<SourceNode> = thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
         });

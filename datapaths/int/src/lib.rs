@@ -1,5 +1,5 @@
-//! In-band telemetry on Linux. Three roles, each of them programs on tc (eBPF) at one interface: a [`Source`] puts a Hop-by-Hop header into
-//! the packets of chosen flows, a [`Transit`] hop writes what it sees into it, a [`Sink`] takes it out again and makes reports of what
+//! In-band telemetry on Linux. Three roles, each of them programs on tc (eBPF) at one interface: a [`SourceNode`] puts a Hop-by-Hop header into
+//! the packets of chosen flows, a [`TransitNode`] hop writes what it sees into it, a [`SinkNode`] takes it out again and makes reports of what
 //! it read. What a header holds is in `paceline-telemetry`.
 //!
 //! Needs Linux 6.2 or newer with BTF, and root. Before 6.6 it needs the command `tc` too.
@@ -21,14 +21,14 @@ mod source;
 mod table;
 mod transit;
 
-pub use agent::Agent;
+pub use agent::TelemetryAgent;
 pub use error::NodeError;
-pub use flows::{Flow, FlowMaps};
+pub use flows::{FlowMaps, TrackedFlow};
 pub use lossy::{LossyCounters, LossyLink};
-pub use queue::{Limit, QueueState, queue};
-pub use sink::{Sink, SinkCounters, SinkOptions};
-pub use source::{Source, SourceCounters, SourceOptions};
-pub use transit::{Radio, Transit, TransitCounters, TransitOptions};
+pub use queue::{KernelQueueLimit, QueueState, queue};
+pub use sink::{SinkCounters, SinkNode, SinkOptions};
+pub use source::{SourceCounters, SourceNode, SourceOptions};
+pub use transit::{RadioLink, TransitCounters, TransitNode, TransitOptions};
 
 /// How reports travel.
 pub use paceline_bus as bus;
@@ -44,7 +44,7 @@ pub enum Hook {
 
 /// Which clock headers have their times of. Source, hops and sink of a flow must have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Clock {
+pub enum HeaderClock {
     /// Of one machine (CLOCK_MONOTONIC): delays mean something only where all are on it.
     #[default]
     Machine,
@@ -52,7 +52,7 @@ pub enum Clock {
     Tai,
 }
 
-impl Clock {
+impl HeaderClock {
     /// What it says now.
     pub(crate) fn now(self) -> paceline_cc::Time {
         let clock = match self {

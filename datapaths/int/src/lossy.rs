@@ -6,7 +6,7 @@ use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
 use crate::interface::Interface;
 use crate::load::{load, missing, refused, words};
-use crate::{NodeError, Radio, Transit};
+use crate::{NodeError, RadioLink, TransitNode};
 
 use libbpf_rs::{MapCore, Object};
 
@@ -37,17 +37,17 @@ impl LossyLink {
     ///
     /// # Errors
     /// One line: the process is not root, there is no such interface, or the share cannot be.
-    pub fn open(interface: &str, share: f64, hop: Option<&Transit>) -> Result<Self, NodeError> {
+    pub fn open(interface: &str, share: f64, hop: Option<&TransitNode>) -> Result<Self, NodeError> {
         if !(0.0..=1.0).contains(&share) {
             return Err(NodeError::Option { option: "loss", reason: format!("{share} is not a share; take 0 to 1") });
         }
         let interface = Interface::find(interface)?;
         let config = words(&[(share * f64::from(u32::MAX)) as u32]);
         if let Some(hop) = hop {
-            let radio = Radio { lost: Some(0), ..Radio::default() };
+            let radio = RadioLink { lost: Some(0), ..RadioLink::default() };
             hop.set_radio(&radio).map_err(|source| refused(ROLE, source))?;
         }
-        let radio = hop.map(Transit::radio_map).transpose().map_err(|source| refused(ROLE, source))?;
+        let radio = hop.map(TransitNode::radio_map).transpose().map_err(|source| refused(ROLE, source))?;
         let mut object = load(ROLE, OBJECT, &config, |object| match &radio {
             None => Ok(()),
             Some(radio) => {

@@ -9,7 +9,7 @@ use paceline_linux::netlink::{Netlink, Protocol, attribute, text};
 
 /// The limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum KernelQueueLimit {
     /// In packets.
     Packets(u32),
     /// In octets.
@@ -24,7 +24,7 @@ pub struct QueueState {
     pub kind: String,
     /// Its limit, where it is known: of `pfifo`, `bfifo`, `tbf`, `codel`, `fq_codel`, `fq`, `pie`, `netem` and `dualpi2`, and of `htb`,
     /// `hfsc`, `prio`, `drr` and `mq` with only such leaves.
-    pub limit: Option<Limit>,
+    pub limit: Option<KernelQueueLimit>,
     /// Octets of the largest buffer of segmentation offload that is queued as a whole, where larger ones are cut into packets: `tbf`.
     pub whole: Option<u32>,
     /// Packets that wait.
@@ -83,16 +83,16 @@ fn discipline(message: &[u8]) -> Option<Discipline> {
 }
 
 /// Where each kind has its limit.
-fn limit(kind: &str, options: &[u8]) -> Option<Limit> {
-    let packets = |attributes, wanted| u32_at(attribute(attributes, wanted)?, 0).map(Limit::Packets);
+fn limit(kind: &str, options: &[u8]) -> Option<KernelQueueLimit> {
+    let packets = |attributes, wanted| u32_at(attribute(attributes, wanted)?, 0).map(KernelQueueLimit::Packets);
     match kind {
         // struct tc_fifo_qopt.
-        "pfifo" | "pfifo_head_drop" => u32_at(options, 0).map(Limit::Packets),
-        "bfifo" => u32_at(options, 0).map(|bytes| Limit::Bytes(bytes.into())),
+        "pfifo" | "pfifo_head_drop" => u32_at(options, 0).map(KernelQueueLimit::Packets),
+        "bfifo" => u32_at(options, 0).map(|bytes| KernelQueueLimit::Bytes(bytes.into())),
         // TCA_TBF_PARMS, struct tc_tbf_qopt: two rates before it.
-        "tbf" => u32_at(attribute(options, 1)?, 24).map(|bytes| Limit::Bytes(bytes.into())),
+        "tbf" => u32_at(attribute(options, 1)?, 24).map(|bytes| KernelQueueLimit::Bytes(bytes.into())),
         // struct tc_netem_qopt.
-        "netem" => u32_at(options, 4).map(Limit::Packets),
+        "netem" => u32_at(options, 4).map(KernelQueueLimit::Packets),
         // TCA_CODEL_LIMIT, TCA_FQ_CODEL_LIMIT, TCA_PIE_LIMIT.
         "codel" | "fq_codel" | "pie" => packets(options, 2),
         // TCA_FQ_PLIMIT, TCA_DUALPI2_LIMIT.
@@ -123,8 +123,10 @@ fn whole(disciplines: &[Discipline], index: i32) -> Option<QueueState> {
     // The upper half of a number is the discipline, the lower one the class.
     let leaves = || here().filter(|one| one.parent != ROOT && (one.parent ^ root.handle) >> 16 == 0);
     state.limit = leaves().map(|leaf| leaf.state.limit).reduce(|sum, limit| match (sum?, limit?) {
-        (Limit::Packets(a), Limit::Packets(b)) => Some(Limit::Packets(a.saturating_add(b))),
-        (Limit::Bytes(a), Limit::Bytes(b)) => Some(Limit::Bytes(a.saturating_add(b))),
+        (KernelQueueLimit::Packets(a), KernelQueueLimit::Packets(b)) => {
+            Some(KernelQueueLimit::Packets(a.saturating_add(b)))
+        }
+        (KernelQueueLimit::Bytes(a), KernelQueueLimit::Bytes(b)) => Some(KernelQueueLimit::Bytes(a.saturating_add(b))),
         _ => None,
     })?;
     if state.kind == "mq" {
@@ -163,7 +165,7 @@ mod tests {
         options[28..32].copy_from_slice(&25_000_u32.to_ne_bytes());
         let read = discipline(&message(4, [0x10_0000, ROOT], "tbf", &to_attribute(1, &options))).unwrap();
         let state = whole(&[read], 4).unwrap();
-        assert_eq!((state.kind.as_str(), state.limit), ("tbf", Some(Limit::Bytes(90_000))));
+        assert_eq!((state.kind.as_str(), state.limit), ("tbf", Some(KernelQueueLimit::Bytes(90_000))));
         assert_eq!((state.packets, state.bytes, state.drops, state.whole), (5, 7000, 3, Some(10_000)));
     }
 
@@ -174,7 +176,7 @@ mod tests {
         };
         let root = || discipline(&message(4, [0x1_0000, ROOT], "htb", &[])).unwrap();
         let both = [root(), leaf(2, "bfifo", 1000), leaf(3, "bfifo", 500)];
-        assert_eq!(whole(&both, 4).unwrap().limit, Some(Limit::Bytes(1500)));
+        assert_eq!(whole(&both, 4).unwrap().limit, Some(KernelQueueLimit::Bytes(1500)));
         let other = [root(), leaf(2, "bfifo", 1000), leaf(3, "red", 500)];
         assert_eq!(whole(&other, 4).unwrap().limit, None);
         let mixed = [root(), leaf(2, "bfifo", 1000), leaf(3, "pfifo", 500)];

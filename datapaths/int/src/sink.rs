@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
 use paceline_cc::Time;
 use paceline_linux::layout::{u16_at, u64_at};
-use paceline_telemetry::sink::Judged;
-use paceline_telemetry::{FlowReport, Header, NodeReport, Tuple};
+use paceline_telemetry::sink::JudgedGap;
+use paceline_telemetry::{FlowReport, NodeReport, TelemetryHeader, Tuple};
 
 use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
@@ -16,7 +16,7 @@ use crate::flows::read_tuple;
 use crate::interface::Interface;
 use crate::load::{load, map, refused, words};
 use crate::table::Table;
-use crate::{Clock, Hook, NodeError};
+use crate::{HeaderClock, Hook, NodeError};
 
 const ROLE: &str = "sink";
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sink.bpf.o"));
@@ -53,7 +53,7 @@ counters! {
 #[derive(Clone, Debug)]
 pub struct SinkOptions {
     /// The clock that the headers' times are of.
-    pub clock: Clock,
+    pub clock: HeaderClock,
     /// Source and sink have that clock in common, so that delays are delays and not differences.
     pub synced: bool,
     /// Most flows at a time; those that were silent longest make place for others. 65536 by default, the format's. Who is silent for a
@@ -75,7 +75,7 @@ pub struct SinkOptions {
 impl Default for SinkOptions {
     fn default() -> Self {
         Self {
-            clock: Clock::Machine,
+            clock: HeaderClock::Machine,
             synced: false,
             flows: 65536,
             ring_bytes: 1 << 20,
@@ -92,7 +92,7 @@ struct Arrival {
     tuple: Tuple,
     packets: u16,
     /// `None`: it is not read.
-    header: Option<Header>,
+    header: Option<TelemetryHeader>,
 }
 
 impl Arrival {
@@ -103,26 +103,26 @@ impl Arrival {
             at: Time::from_nanos(u64_at(fixed, 0)?),
             tuple: read_tuple(&fixed[8..44])?,
             packets: u16_at(fixed, 46)?,
-            header: Header::decode(header).ok().map(|(header, _)| header),
+            header: TelemetryHeader::decode(header).ok().map(|(header, _)| header),
         })
     }
 }
 
 /// A sink at an interface. Dropping it takes it away, as the end of the process does, however that ends.
-pub struct Sink {
+pub struct SinkNode {
     attached: Attached,
     interface: Interface,
     ring: RingBuffer<'static>,
     arrivals: Arc<Mutex<Vec<Arrival>>>,
     object: Object,
     table: Table,
-    clock: Clock,
+    clock: HeaderClock,
     unreadable: u64,
     /// Until when it looks without being woken.
     linger: Instant,
 }
 
-impl Sink {
+impl SinkNode {
     /// Begins at an interface of the calling thread's network namespace, for what arrives through it.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Sink {
         let interface = Interface::find(interface)?;
         let config = words(&[
             interface.l2,
-            u32::from(options.clock == Clock::Tai),
+            u32::from(options.clock == HeaderClock::Tai),
             WAKE_US,
             u32::from(options.forwarded),
             u32::from(options.hop_limit),
@@ -187,7 +187,7 @@ impl Sink {
     }
 
     /// What missing packets were taken for since the last call, 4096 gaps at most.
-    pub fn judged(&mut self) -> Vec<(Tuple, Judged)> {
+    pub fn judged(&mut self) -> Vec<(Tuple, JudgedGap)> {
         std::mem::take(&mut self.table.judged)
     }
 

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, Object};
-use paceline_telemetry::{Profile, Tuple};
+use paceline_telemetry::{RecordProfile, Tuple};
 
 use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
 use crate::flows::FlowMaps;
 use crate::interface::Interface;
 use crate::load::{load, map, refused, words};
-use crate::{Clock, Hook, NodeError};
+use crate::{HeaderClock, Hook, NodeError};
 
 const ROLE: &str = "source";
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/source.bpf.o"));
@@ -70,16 +70,16 @@ pub struct SourceOptions {
     pub addresses: Vec<(Ipv6Addr, u8)>,
     /// Flows of the sockets of this cgroup (version 2) and those below it; `None`: all.
     pub cgroup: Option<PathBuf>,
-    /// What hops write. [`Profile::Lean`] by default, as in the format's default.
-    pub profile: Profile,
-    /// Every n-th header of a flow is of [`Profile::Full`] instead; 0: none. 8 by default: the format's least for the counters of drops.
+    /// What hops write. [`RecordProfile::Lean`] by default, as in the format's default.
+    pub profile: RecordProfile,
+    /// Every n-th header of a flow is of [`RecordProfile::Full`] instead; 0: none. 8 by default: the format's least for the counters of drops.
     pub full_every: u32,
     /// Hops that there is room for. 2 by default, the paper's two access points.
     pub hops: u8,
     /// Every n-th buffer of a flow has a header. 1 by default. Only packets with a header are numbered.
     pub one_in: u32,
     /// The clock of the header's time.
-    pub clock: Clock,
+    pub clock: HeaderClock,
     /// Longest time without a report of a flow that has headers; `None`: headers whatever comes back. 1 s by default, the format's.
     pub patience: Option<Duration>,
     /// How long a flow has none then; other flows to the same address neither, and twice as long with each time in a row, up to 16 times.
@@ -95,11 +95,11 @@ impl Default for SourceOptions {
             ports: Vec::new(),
             addresses: Vec::new(),
             cgroup: None,
-            profile: Profile::Lean,
+            profile: RecordProfile::Lean,
             full_every: 8,
             hops: 2,
             one_in: 1,
-            clock: Clock::Machine,
+            clock: HeaderClock::Machine,
             patience: Some(Duration::from_secs(1)),
             pause: Duration::from_secs(30),
             hook: None,
@@ -108,8 +108,8 @@ impl Default for SourceOptions {
 }
 
 /// Octets of a header of `profile` with room for this many hops: the long form of the edge option is in full ones (the format, 3.4).
-pub(crate) const fn octets(profile: Profile, hops: u8) -> usize {
-    let edge = if matches!(profile, Profile::Full) { 24 } else { 16 };
+pub(crate) const fn octets(profile: RecordProfile, hops: u8) -> usize {
+    let edge = if matches!(profile, RecordProfile::Full) { 24 } else { 16 };
     (16 + 4 * profile.words() * hops as usize + edge).next_multiple_of(8)
 }
 
@@ -117,14 +117,14 @@ impl SourceOptions {
     /// Octets by which packets become longer at most.
     pub const fn reserve(&self) -> usize {
         let usual = octets(self.profile, self.hops);
-        let full = if self.full_every > 0 { octets(Profile::Full, self.hops) } else { 0 };
+        let full = if self.full_every > 0 { octets(RecordProfile::Full, self.hops) } else { 0 };
         if usual > full { usual } else { full }
     }
 
     fn check(&self) -> Result<(), NodeError> {
         let wrong = |option, reason| Err(NodeError::Option { option, reason });
         if self.hops == 0 || self.reserve() > HEADER_MAX {
-            let widest = if self.full_every > 0 { Profile::Full } else { self.profile };
+            let widest = if self.full_every > 0 { RecordProfile::Full } else { self.profile };
             let most = (1..=15).rev().find(|hops| octets(widest, *hops) <= HEADER_MAX).unwrap_or(1);
             return wrong("hops", format!("{} hops do not fit into a header; take 1 to {most}", self.hops));
         }
@@ -149,15 +149,15 @@ impl SourceOptions {
             self.profile.trace_type() << 8,
             self.profile.words() as u32,
             octets(self.profile),
-            octets(Profile::Full),
-            if self.profile == Profile::Full { 1 } else { self.full_every },
+            octets(RecordProfile::Full),
+            if self.profile == RecordProfile::Full { 1 } else { self.full_every },
             u32::from(self.hops),
             self.one_in,
             u32::from(!self.ports.is_empty()),
             u32::from(!self.addresses.is_empty()),
             u32::from(self.cgroup.is_some()),
             self.reserve() as u32,
-            u32::from(self.clock == Clock::Tai),
+            u32::from(self.clock == HeaderClock::Tai),
             self.patience.map_or(0, millis),
             millis(self.pause),
             u32::from(!(self.profile.words() * usize::from(self.hops)).is_multiple_of(2)),
@@ -166,14 +166,14 @@ impl SourceOptions {
 }
 
 /// A source at an interface. Dropping it takes it away, as the end of the process does, however that ends.
-pub struct Source {
+pub struct SourceNode {
     programs: [Attached; 2],
     interface: Interface,
     object: Object,
     flows: FlowMaps,
 }
 
-impl Source {
+impl SourceNode {
     /// Begins at an interface of the calling thread's network namespace. From here on new connections of the selected flows have
     /// smaller segments, so that there is room for a header; connections that exist have headers on their smaller packets only.
     ///
@@ -250,7 +250,7 @@ impl Source {
 
     /// Forgets the flows that are over. Call it about once a second; without it they make place for others when the map is full.
     pub fn sweep(&self) {
-        self.flows.sweep(Clock::Machine.now());
+        self.flows.sweep(HeaderClock::Machine.now());
     }
 
     /// Puts headers on packets, or does not until it is called again.
@@ -269,17 +269,17 @@ mod tests {
 
     #[test]
     fn headers_are_as_long_as_the_format_says() {
-        assert_eq!(octets(Profile::Lean, 2), 64);
-        assert_eq!(octets(Profile::Timed, 2), 80);
-        assert_eq!(octets(Profile::Counted, 2), 72);
-        assert_eq!(octets(Profile::Counted, 1), 56);
-        assert_eq!(octets(Profile::Full, 2), 120);
-        for profile in Profile::ALL {
+        assert_eq!(octets(RecordProfile::Lean, 2), 64);
+        assert_eq!(octets(RecordProfile::Timed, 2), 80);
+        assert_eq!(octets(RecordProfile::Counted, 2), 72);
+        assert_eq!(octets(RecordProfile::Counted, 1), 56);
+        assert_eq!(octets(RecordProfile::Full, 2), 120);
+        for profile in RecordProfile::ALL {
             for hops in 1..=6 {
                 let long = paceline_telemetry::Long { flow: 1, ssthresh: 2, srtt_64us: 3 };
-                let long = (profile == Profile::Full).then_some(long);
+                let long = (profile == RecordProfile::Full).then_some(long);
                 let edge = paceline_telemetry::Edge { segs: 1, long, ..Default::default() };
-                let header = paceline_telemetry::Header::new(profile, hops, edge);
+                let header = paceline_telemetry::TelemetryHeader::new(profile, hops, edge);
                 assert_eq!(header.octets(), octets(profile, hops), "{profile:?} {hops}");
             }
         }

@@ -1,11 +1,11 @@
-//! The flows of a sink: each has a [`paceline_telemetry::Sink`], and there are only this many.
+//! The flows of a sink: each has a [`paceline_telemetry::FlowSink`], and there are only this many.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use paceline_bus::flow_number;
 use paceline_cc::{Nanos, Time};
-use paceline_telemetry::sink::{Judged, SinkConfig};
-use paceline_telemetry::{FlowReport, Header, NodeReport, Sink, Tuple};
+use paceline_telemetry::sink::{JudgedGap, SinkConfig};
+use paceline_telemetry::{FlowReport, FlowSink, NodeReport, TelemetryHeader, Tuple};
 
 /// Judged gaps that are kept for who asks (our choice: a second of many losses).
 const JUDGED_MAX: usize = 4096;
@@ -14,8 +14,8 @@ const IDLE: Nanos = Nanos::from_secs(60);
 /// Nodes whose reports are kept (our choice: more than any header has room for).
 const NODES_MAX: usize = 256;
 
-struct Flow {
-    sink: Sink,
+struct TrackedFlow {
+    sink: FlowSink,
     /// When a packet came last.
     seen: Time,
     /// As in the table's list.
@@ -24,7 +24,7 @@ struct Flow {
 
 /// The flows.
 pub(crate) struct Table {
-    flows: HashMap<Tuple, Flow>,
+    flows: HashMap<Tuple, TrackedFlow>,
     due: BTreeSet<(Time, Tuple)>,
     nodes: BTreeMap<u32, NodeReport>,
     most: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Table {
     /// Flows that made place for others.
     pub(crate) forgotten: u64,
     /// What was judged since someone asked.
-    pub(crate) judged: Vec<(Tuple, Judged)>,
+    pub(crate) judged: Vec<(Tuple, JudgedGap)>,
 }
 
 impl Table {
@@ -44,7 +44,7 @@ impl Table {
     }
 
     /// A header of a flow came with this many packets.
-    pub(crate) fn arrive(&mut self, now: Time, tuple: Tuple, header: &Header, packets: u16) {
+    pub(crate) fn arrive(&mut self, now: Time, tuple: Tuple, header: &TelemetryHeader, packets: u16) {
         let Some(edge) = &header.edge else { return };
         if self.flows.len() >= self.most && !self.flows.contains_key(&tuple) {
             self.make_place();
@@ -52,9 +52,9 @@ impl Table {
         let synced = self.synced;
         let nodes = &self.nodes;
         let flow = self.flows.entry(tuple).or_insert_with(|| {
-            let mut sink = Sink::new(SinkConfig { flow: flow_number(&tuple), tuple, synced }, now);
+            let mut sink = FlowSink::new(SinkConfig { flow: flow_number(&tuple), tuple, synced }, now);
             nodes.values().for_each(|node| sink.node(node));
-            Flow { sink, seen: now, due: Time::NEVER }
+            TrackedFlow { sink, seen: now, due: Time::NEVER }
         });
         flow.seen = now;
         flow.sink.arrive(now, edge, packets.min(255) as u8, &header.records);
@@ -62,7 +62,7 @@ impl Table {
         Self::list(&mut self.due, flow, tuple, due);
     }
 
-    fn list(list: &mut BTreeSet<(Time, Tuple)>, flow: &mut Flow, tuple: Tuple, due: Time) {
+    fn list(list: &mut BTreeSet<(Time, Tuple)>, flow: &mut TrackedFlow, tuple: Tuple, due: Time) {
         if due == flow.due {
             return;
         }
@@ -138,7 +138,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use paceline_telemetry::{Edge, Profile};
+    use paceline_telemetry::{Edge, RecordProfile};
 
     use super::*;
 
@@ -146,8 +146,8 @@ mod tests {
         Tuple { sport: port, ..Tuple::default() }
     }
 
-    fn header(seq: u32) -> Header {
-        Header::new(Profile::Lean, 2, Edge { segs: 1, seq, ..Edge::default() })
+    fn header(seq: u32) -> TelemetryHeader {
+        TelemetryHeader::new(RecordProfile::Lean, 2, Edge { segs: 1, seq, ..Edge::default() })
     }
 
     #[test]

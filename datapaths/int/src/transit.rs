@@ -11,8 +11,8 @@ use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
 use crate::interface::Interface;
 use crate::load::{load, map, refused, words};
-use crate::queue::{Limit, QueueState, queue};
-use crate::{Clock, Hook, NodeError};
+use crate::queue::{KernelQueueLimit, QueueState, queue};
+use crate::{HeaderClock, Hook, NodeError};
 
 const ROLE: &str = "transit hop";
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/transit.bpf.o"));
@@ -53,16 +53,16 @@ pub struct TransitOptions {
     /// The number of the egress interface; `None`: the system's.
     pub egress: Option<u16>,
     /// The queue's limit; `None`: what the kernel says of it ([`queue`]), and unknown where it does not.
-    pub limit: Option<Limit>,
+    pub limit: Option<KernelQueueLimit>,
     /// The clock of records with a time.
-    pub clock: Clock,
+    pub clock: HeaderClock,
     /// How the program must be held; `None`: as the kernel can.
     pub hook: Option<Hook>,
 }
 
 /// What the link behind the queue says of itself: a radio, or what emulates one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Radio {
+pub struct RadioLink {
     /// Frames lost after all retries, since any moment.
     pub lost: Option<u64>,
     /// Data rate in 0.1 Mbit/s.
@@ -73,7 +73,7 @@ pub struct Radio {
     pub mcs: Option<u8>,
 }
 
-impl Radio {
+impl RadioLink {
     /// `struct radio` of src/bpf/radio.h.
     fn write(self) -> [u8; 16] {
         let mut out = [0; 16];
@@ -87,17 +87,17 @@ impl Radio {
 }
 
 /// A hop at an interface. Dropping it takes it away, as the end of the process does, however that ends.
-pub struct Transit {
+pub struct TransitNode {
     attached: Attached,
     object: Object,
     interface: Interface,
     node: u32,
     egress: u16,
-    limit: Option<Limit>,
+    limit: Option<KernelQueueLimit>,
     reports: u64,
 }
 
-impl Transit {
+impl TransitNode {
     /// Begins at an interface of the calling thread's network namespace, for what leaves through it.
     ///
     /// # Errors
@@ -115,17 +115,17 @@ impl Transit {
         let egress = options.egress.unwrap_or(interface.index as u16);
         let (packets, bytes) = match limit {
             None => (0, 0),
-            Some(Limit::Packets(packets)) => (packets, 0),
-            Some(Limit::Bytes(bytes)) => (0, bytes),
+            Some(KernelQueueLimit::Packets(packets)) => (packets, 0),
+            Some(KernelQueueLimit::Bytes(bytes)) => (0, bytes),
         };
         let seed = options.clock.now().as_nanos();
         let mut config = bytes.to_ne_bytes().to_vec();
         config.extend_from_slice(&seed.to_ne_bytes());
-        let tai = u32::from(options.clock == Clock::Tai);
+        let tai = u32::from(options.clock == HeaderClock::Tai);
         config.extend(words(&[interface.l2, node, egress.into(), packets, REFERENCE as u32, tai, whole]));
         let mut object = load(ROLE, OBJECT, &config, |_| Ok(()))?;
         let set = |object: &Object| {
-            map(object, RADIO)?.update(&0_u32.to_ne_bytes(), &Radio::default().write(), MapFlags::ANY)
+            map(object, RADIO)?.update(&0_u32.to_ne_bytes(), &RadioLink::default().write(), MapFlags::ANY)
         };
         set(&object).map_err(|source| refused(ROLE, source))?;
         let attached =
@@ -154,7 +154,7 @@ impl Transit {
     }
 
     /// The limit that it counts from; `None`: it is not known, and neither is the room that is left.
-    pub const fn limit(&self) -> Option<Limit> {
+    pub const fn limit(&self) -> Option<KernelQueueLimit> {
         self.limit
     }
 
@@ -167,11 +167,11 @@ impl Transit {
     ///
     /// # Errors
     /// What the system says.
-    pub fn set_radio(&self, radio: &Radio) -> libbpf_rs::Result<()> {
+    pub fn set_radio(&self, radio: &RadioLink) -> libbpf_rs::Result<()> {
         map(&self.object, RADIO)?.update(&0_u32.to_ne_bytes(), &radio.write(), MapFlags::ANY)
     }
 
-    /// The map behind [`Transit::set_radio`], for a program that loses packets as a radio does: key 0, value `struct radio`
+    /// The map behind [`TransitNode::set_radio`], for a program that loses packets as a radio does: key 0, value `struct radio`
     /// of src/bpf/radio.h.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Transit {
         Ok(NodeReport {
             node: self.node,
             rseq: self.reports,
-            t_node_ns: Clock::Machine.now().as_nanos(),
+            t_node_ns: HeaderClock::Machine.now().as_nanos(),
             hops: vec![self.hop(&state)],
             ..NodeReport::default()
         })
@@ -206,8 +206,8 @@ impl Transit {
         let packets = |limit: u64, used: u64| u32::try_from(limit.saturating_sub(used)).unwrap_or(u32::MAX);
         let (limit, room) = match self.limit {
             None => (None, None),
-            Some(Limit::Packets(limit)) => (Some(limit), Some(packets(limit.into(), state.packets.into()))),
-            Some(Limit::Bytes(limit)) => {
+            Some(KernelQueueLimit::Packets(limit)) => (Some(limit), Some(packets(limit.into(), state.packets.into()))),
+            Some(KernelQueueLimit::Bytes(limit)) => {
                 let room = packets(limit.saturating_sub(state.bytes.into()) / REFERENCE, 0);
                 (Some(packets(limit / REFERENCE, 0)), Some(room))
             }
@@ -225,7 +225,7 @@ impl Transit {
 }
 
 /// How often a node's reports are due: the format's, ten times a second.
-impl Transit {
-    /// Time between two of [`Transit::report`].
+impl TransitNode {
+    /// Time between two of [`TransitNode::report`].
     pub const INTERVAL: Duration = Duration::from_millis(100);
 }

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
-use paceline_bus::{Body, Bus, Hub, Key, Keys, Kind, Options, Role, flow_number};
+use paceline_bus::{Bus, BusOptions, Hub, Keys, MessageBody, MessageKind, PublisherKey, PublisherRole, flow_number};
 use paceline_cc::Cause;
-use paceline_int::{Agent, NodeError, Source, SourceOptions};
+use paceline_int::{NodeError, SourceNode, SourceOptions, TelemetryAgent};
 use paceline_linux::clock;
 use paceline_linux::connections::Diagnosis;
 use paceline_telemetry::{FlowReport, HopReport, Tuple};
@@ -78,7 +78,7 @@ struct Kernel {
     records: MapHandle,
     flows: MapHandle,
     reports: MapHandle,
-    source: Source,
+    source: SourceNode,
 }
 
 impl Kernel {
@@ -87,7 +87,7 @@ impl Kernel {
         let records = map(test, "pl_telemetry", 8, 64)?;
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let nothing = SourceOptions { ports: vec![9], ..SourceOptions::default() };
-        let source = match Source::open("lo", &nothing) {
+        let source = match SourceNode::open("lo", &nothing) {
             Ok(source) => source,
             Err(reason @ (NodeError::NotRoot | NodeError::NoBtf)) => {
                 let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
@@ -152,17 +152,17 @@ fn report(tuple: Tuple, rseq: u64) -> FlowReport {
 }
 
 fn publish(bus: &Bus, report: FlowReport) {
-    bus.publish(Kind::Flow(flow_number(&report.tuple)), &Body::Flow(report));
+    bus.publish(MessageKind::Flow(flow_number(&report.tuple)), &MessageBody::Flow(report));
 }
 
-fn options(name: &str, role: Role) -> Options {
-    let key = |byte, role| Key::new(&[role], &[byte; 32]);
-    let keys = Keys::default().with("sta2", key(1, Role::Sink)).with("sta1", key(2, Role::Agent));
-    Options { name: name.to_owned(), role: Some(role), keys: Some(keys), ..Options::default() }
+fn options(name: &str, role: PublisherRole) -> BusOptions {
+    let key = |byte, role| PublisherKey::new(&[role], &[byte; 32]);
+    let keys = Keys::default().with("sta2", key(1, PublisherRole::Sink)).with("sta1", key(2, PublisherRole::Agent));
+    BusOptions { name: name.to_owned(), role: Some(role), keys: Some(keys), ..BusOptions::default() }
 }
 
 /// Steps until it is so.
-fn step(agent: &mut Agent, mut so: impl FnMut(&Agent) -> bool) {
+fn step(agent: &mut TelemetryAgent, mut so: impl FnMut(&TelemetryAgent) -> bool) {
     let began = Instant::now();
     while !so(agent) {
         assert!(began.elapsed() < PATIENCE, "it does not come to be: {:?}, {:?}", agent.figures(), agent.counts());
@@ -202,13 +202,14 @@ fn a_report_becomes_a_record_that_the_kernel_can_read() {
     let Some(other) = Kernel::new(test) else { return };
     kernel.sent(&flow);
     let hub = Hub::default();
-    let sink = Bus::join(&hub, options("sta2", Role::Sink)).unwrap();
+    let sink = Bus::join(&hub, options("sta2", PublisherRole::Sink)).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = seen.clone();
     let observe = Box::new(move |tuple: &Tuple, telemetry: &paceline_cc::Telemetry<'_>| {
         note.lock().unwrap().push((*tuple, telemetry.verdict, telemetry.hops[0].room_packets));
     });
-    let mut agent = Agent::new(Bus::join(&hub, options("sta1", Role::Agent)).unwrap(), Some(observe)).unwrap();
+    let mut agent =
+        TelemetryAgent::new(Bus::join(&hub, options("sta1", PublisherRole::Agent)).unwrap(), Some(observe)).unwrap();
     step(&mut agent, |agent| agent.figures().flows >= 1 && agent.figures().controllers >= 1);
     for rseq in 1..=3 {
         publish(&sink, report(flow.tuple, rseq));
@@ -255,8 +256,10 @@ fn flows_that_are_over_hide_none_that_is_new() {
         kernel.flows.update(&Kernel::key(&tuple), &over, MapFlags::ANY).unwrap();
     }
     let hub = Hub::default();
-    let sink = Bus::join(&hub, options("sta2", Role::Sink)).unwrap();
-    let mut agent = Agent::new(Bus::join(&hub, options("sta1", Role::Agent)).unwrap(), None).unwrap().hearing_all();
+    let sink = Bus::join(&hub, options("sta2", PublisherRole::Sink)).unwrap();
+    let mut agent = TelemetryAgent::new(Bus::join(&hub, options("sta1", PublisherRole::Agent)).unwrap(), None)
+        .unwrap()
+        .hearing_all();
     step(&mut agent, |agent| agent.figures().controllers >= 1);
     // It is known by its first report, whenever the flows were looked at last.
     kernel.sent(&flow);
@@ -274,8 +277,10 @@ fn a_source_that_has_just_begun_hears_of_the_only_report() {
     let test = "a_source_that_has_just_begun_hears_of_the_only_report";
     let Some(flow) = connection(test) else { return };
     let hub = Hub::default();
-    let sink = Bus::join(&hub, options("sta2", Role::Sink)).unwrap();
-    let agent = Agent::new(Bus::join(&hub, options("sta1", Role::Agent)).unwrap(), None).unwrap().hearing_all();
+    let sink = Bus::join(&hub, options("sta2", PublisherRole::Sink)).unwrap();
+    let agent = TelemetryAgent::new(Bus::join(&hub, options("sta1", PublisherRole::Agent)).unwrap(), None)
+        .unwrap()
+        .hearing_all();
     let heard = |kernel: &Kernel| kernel.reports.lookup(&Kernel::key(&flow.tuple), MapFlags::ANY).unwrap();
     let running = agent.spawn().unwrap();
     let Some(kernel) = Kernel::new(test) else { return };
@@ -296,8 +301,8 @@ fn another_connection_with_the_same_ends_begins_anew() {
     let (Some(kernel), Some(mut flow)) = (Kernel::new(test), connection(test)) else { return };
     kernel.sent(&flow);
     let hub = Hub::default();
-    let sink = Bus::join(&hub, options("sta2", Role::Sink)).unwrap();
-    let mut agent = Agent::new(Bus::join(&hub, options("sta1", Role::Agent)).unwrap(), None).unwrap();
+    let sink = Bus::join(&hub, options("sta2", PublisherRole::Sink)).unwrap();
+    let mut agent = TelemetryAgent::new(Bus::join(&hub, options("sta1", PublisherRole::Agent)).unwrap(), None).unwrap();
     step(&mut agent, |agent| agent.figures().flows >= 1 && agent.figures().controllers >= 1);
     publish(&sink, report(flow.tuple, 1_000_000));
     step(&mut agent, |_| kernel.record(flow.cookie).is_some());
@@ -327,8 +332,8 @@ fn maps_that_come_later_are_found_and_old_records_go() {
     put(other, monotonic() + PATIENCE.as_nanos() as u64);
     kernel.sent(&flow);
     let hub = Hub::default();
-    let sink = Bus::join(&hub, options("sta2", Role::Sink)).unwrap();
-    let mut agent = Agent::new(Bus::join(&hub, options("sta1", Role::Agent)).unwrap(), None).unwrap();
+    let sink = Bus::join(&hub, options("sta2", PublisherRole::Sink)).unwrap();
+    let mut agent = TelemetryAgent::new(Bus::join(&hub, options("sta1", PublisherRole::Agent)).unwrap(), None).unwrap();
     step(&mut agent, |_| kernel.record(dead).is_none());
     assert!(kernel.record(other).is_some());
     let Some(later) = map(test, "pl_telemetry", 8, 64) else { return };
@@ -354,8 +359,10 @@ fn a_broker_that_dies_leaves_records_that_grow_old() {
     let test = "a_broker_that_dies_leaves_records_that_grow_old";
     let (Some(kernel), Some(flow)) = (Kernel::new(test), connection(test)) else { return };
     let Some(mut broker) = Server::start(test) else { return };
-    let sink = Bus::open(&broker.address(), options("sta2", Role::Sink)).unwrap();
-    let mut agent = Agent::new(Bus::open(&broker.address(), options("sta1", Role::Agent)).unwrap(), None).unwrap();
+    let sink = Bus::open(&broker.address(), options("sta2", PublisherRole::Sink)).unwrap();
+    let mut agent =
+        TelemetryAgent::new(Bus::open(&broker.address(), options("sta1", PublisherRole::Agent)).unwrap(), None)
+            .unwrap();
     let fresh = || {
         kernel.sent(&flow);
         let record = kernel.record(flow.cookie);

@@ -6,8 +6,8 @@ mod nodes;
 use std::process::Command;
 
 use nodes::{Chain, Frames, has, opened, telemetry};
-use paceline_int::{Source, SourceOptions, Transit, TransitOptions};
-use paceline_telemetry::Profile;
+use paceline_int::{SourceNode, SourceOptions, TransitNode, TransitOptions};
+use paceline_telemetry::RecordProfile;
 
 const PORT: u16 = 5204;
 
@@ -37,12 +37,12 @@ fn tshark_reads_each_profile() {
     chain.a.enter(|| paceline_emulator::port::packet::without_offloads("a0")).unwrap().unwrap();
     let fields =
         ["ipv6.opt.ioam.trace.nodelen", "ipv6.opt.ioam.trace.node.id", "ipv6.opt.ioam.trace.node.hlim", "tcp.dstport"];
-    for (port, profile) in (PORT..).zip(Profile::ALL) {
+    for (port, profile) in (PORT..).zip(RecordProfile::ALL) {
         // An odd number of hops, so that one profile has padding.
         let options = SourceOptions { profile, full_every: 0, hops: 1, patience: None, ..SourceOptions::default() };
-        let Some(_source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+        let Some(_source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
         let hop = TransitOptions { node: Some(77), ..TransitOptions::default() };
-        let _transit = chain.r.enter(|| Transit::open("r1", &hop)).unwrap().unwrap();
+        let _transit = chain.r.enter(|| TransitNode::open("r1", &hop)).unwrap().unwrap();
         let wire = Frames::open(&chain.b, "b0");
         chain.transfer(port, 50_000);
         let mut frames = wire.drain();

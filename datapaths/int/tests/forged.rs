@@ -8,8 +8,8 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use nodes::{A, B, Chain, ETHERNET, Frames, checksum, frame, opened, reports_of, run};
-use paceline_int::{NodeError, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
-use paceline_telemetry::{Edge, Header, Profile};
+use paceline_int::{NodeError, SinkNode, SinkOptions, SourceNode, SourceOptions, TransitNode, TransitOptions};
+use paceline_telemetry::{Edge, RecordProfile, TelemetryHeader};
 
 const PORT: u16 = 5205;
 
@@ -45,12 +45,12 @@ const ACKNOWLEDGED: usize = 8;
 fn a_header_is_read_only_in_a_packet_that_tcp_would_take() {
     let test = "a_header_is_read_only_in_a_packet_that_tcp_would_take";
     let Some(chain) = Chain::new(test) else { return };
-    let Some(mut sink) = opened(test, chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap()) else {
+    let Some(mut sink) = opened(test, chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap()) else {
         return;
     };
     let (_client, _server, segment) = connect(&chain, PORT);
     let out = Frames::open(&chain.a, "a0");
-    let header = Header::new(Profile::Lean, 2, Edge { segs: 1, ..Edge::default() }).encode();
+    let header = TelemetryHeader::new(RecordProfile::Lean, 2, Edge { segs: 1, ..Edge::default() }).encode();
     let mut other = segment.clone();
     other[0] ^= 1;
     let mut listener = segment.clone();
@@ -82,7 +82,7 @@ fn a_router_reads_what_it_forwards_if_it_is_told_to_and_a_hop_limit_keeps_out_th
     let test = "a_router_reads_what_it_forwards_if_it_is_told_to_and_a_hop_limit_keeps_out_the_rest";
     let Some(chain) = Chain::new(test) else { return };
     let options = SourceOptions { patience: None, ..SourceOptions::default() };
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
     for (place, forwarded, hop_limit, read) in [
         ((&chain.r, "r0"), false, 0, false),
         ((&chain.r, "r0"), true, 0, true),
@@ -90,7 +90,7 @@ fn a_router_reads_what_it_forwards_if_it_is_told_to_and_a_hop_limit_keeps_out_th
         ((&chain.b, "b0"), false, 64, false),
     ] {
         let options = SinkOptions { forwarded, hop_limit, ..SinkOptions::default() };
-        let mut sink = place.0.enter(|| Sink::open(place.1, &options)).unwrap().unwrap();
+        let mut sink = place.0.enter(|| SinkNode::open(place.1, &options)).unwrap().unwrap();
         let before = source.counters().packets;
         let reports = reports_of(&mut sink, || chain.transfer(PORT + 2, 100_000));
         let (sent, taken) = (source.counters().packets - before, sink.counters());
@@ -122,7 +122,7 @@ fn a_packet_that_was_too_big_must_be_on_its_way() {
     let Some(chain) = Chain::new(test) else { return };
     let options = SourceOptions { patience: None, ..SourceOptions::default() };
     let (mut client, _server, segment) = connect(&chain, PORT + 3);
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
     // From here on nothing is acknowledged.
     run(&chain.b, "ip link set b0 down");
     client.write_all(&[1; 5000]).unwrap();
@@ -154,13 +154,14 @@ fn a_packet_that_was_too_big_must_be_on_its_way() {
 fn a_role_whose_interface_is_gone_says_so() {
     let test = "a_role_whose_interface_is_gone_says_so";
     let Some(chain) = Chain::new(test) else { return };
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &SourceOptions::default())).unwrap()) else {
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &SourceOptions::default())).unwrap())
+    else {
         return;
     };
-    let transit = chain.r.enter(|| Transit::open("r1", &TransitOptions::default())).unwrap().unwrap();
-    let sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let transit = chain.r.enter(|| TransitNode::open("r1", &TransitOptions::default())).unwrap().unwrap();
+    let sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     let line = |answer: Result<(), NodeError>| answer.err().map_or(String::new(), |error| error.to_string());
-    let said = |sink: Sink| {
+    let said = |sink: SinkNode| {
         let (answer, sink) = chain.b.enter(move || (sink.ensure(), sink)).unwrap();
         let others = [chain.a.enter(|| source.ensure()).unwrap(), chain.r.enter(|| transit.ensure()).unwrap()];
         ([others.map(line).to_vec(), vec![line(answer)]].concat(), sink)

@@ -4,8 +4,8 @@
 mod nodes;
 
 use nodes::{Chain, opened, reports_of, run};
-use paceline_int::{LossyLink, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
-use paceline_telemetry::{FlowReport, Profile};
+use paceline_int::{LossyLink, SinkNode, SinkOptions, SourceNode, SourceOptions, TransitNode, TransitOptions};
+use paceline_telemetry::{FlowReport, RecordProfile};
 
 const PORT: u16 = 5202;
 
@@ -37,7 +37,13 @@ fn losses(test: &str, limit: u32, share: f64, octets: usize) -> Option<Losses> {
 }
 
 fn counted() -> SourceOptions {
-    SourceOptions { ports: vec![PORT], profile: Profile::Counted, full_every: 0, patience: None, ..Default::default() }
+    SourceOptions {
+        ports: vec![PORT],
+        profile: RecordProfile::Counted,
+        full_every: 0,
+        patience: None,
+        ..Default::default()
+    }
 }
 
 /// A transfer over a queue with its limit in octets and a medium that loses `share`.
@@ -50,11 +56,11 @@ fn losses_of(
     options: &SourceOptions,
 ) -> Option<Losses> {
     run(&chain.r, &format!("tc qdisc add dev r1 root {queue}"));
-    let source = opened(test, chain.a.enter(|| Source::open("a0", options)).unwrap())?;
-    let transit = chain.r.enter(|| Transit::open("r1", &TransitOptions::default())).unwrap().unwrap();
+    let source = opened(test, chain.a.enter(|| SourceNode::open("a0", options)).unwrap())?;
+    let transit = chain.r.enter(|| TransitNode::open("r1", &TransitOptions::default())).unwrap().unwrap();
     let medium = chain.b.enter(|| LossyLink::open("b0", share, Some(&transit))).unwrap().unwrap();
     let options = SinkOptions { synced: true, ..SinkOptions::default() };
-    let mut sink = chain.b.enter(|| Sink::open("b0", &options)).unwrap().unwrap();
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &options)).unwrap().unwrap();
     let node = chain
         .r
         .enter(|| {

@@ -7,8 +7,10 @@ use std::net::SocketAddr;
 
 use nodes::{A, B, Chain, Frames, checksum, ipv6, opened, reports_of, run, telemetry};
 use paceline_int::bus::flow_number;
-use paceline_int::{Hook, Limit, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
-use paceline_telemetry::{FlowReport, Profile};
+use paceline_int::{
+    Hook, KernelQueueLimit, SinkNode, SinkOptions, SourceNode, SourceOptions, TransitNode, TransitOptions,
+};
+use paceline_telemetry::{FlowReport, RecordProfile};
 
 const PORT: u16 = 5201;
 
@@ -25,11 +27,14 @@ fn headers_are_inserted_filled_and_taken_out() {
     let test = "headers_are_inserted_filled_and_taken_out";
     let Some(chain) = Chain::new(test) else { return };
     run(&chain.r, "tc qdisc add dev r1 root tbf rate 200mbit burst 100k limit 1000000");
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &on(&[PORT]))).unwrap()) else { return };
-    let transit = chain.r.enter(|| Transit::open("r1", &transit(42))).unwrap().unwrap();
-    assert_eq!(transit.limit(), Some(Limit::Bytes(1_000_000)));
-    let mut sink =
-        chain.b.enter(|| Sink::open("b0", &SinkOptions { synced: true, ..SinkOptions::default() })).unwrap().unwrap();
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &on(&[PORT]))).unwrap()) else { return };
+    let transit = chain.r.enter(|| TransitNode::open("r1", &transit(42))).unwrap().unwrap();
+    assert_eq!(transit.limit(), Some(KernelQueueLimit::Bytes(1_000_000)));
+    let mut sink = chain
+        .b
+        .enter(|| SinkNode::open("b0", &SinkOptions { synced: true, ..SinkOptions::default() }))
+        .unwrap()
+        .unwrap();
     assert_eq!((source.hook(), transit.hook(), sink.hook()), (Hook::Tcx, Hook::Tcx, Hook::Tcx));
     let reports = reports_of(&mut sink, || chain.transfer(PORT, 8 << 20));
 
@@ -64,8 +69,8 @@ fn packets_on_the_wire_are_whole_and_fit() {
     let Some(chain) = Chain::new(test) else { return };
     // So that the wire has checksums, and packets rather than buffers.
     chain.a.enter(|| paceline_emulator::port::packet::without_offloads("a0")).unwrap().unwrap();
-    let Some(_source) = opened(test, chain.a.enter(|| Source::open("a0", &on(&[PORT]))).unwrap()) else { return };
-    let _transit = chain.r.enter(|| Transit::open("r1", &transit(7))).unwrap().unwrap();
+    let Some(_source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &on(&[PORT]))).unwrap()) else { return };
+    let _transit = chain.r.enter(|| TransitNode::open("r1", &transit(7))).unwrap().unwrap();
     let wire = Frames::open(&chain.b, "b0");
     chain.transfer(PORT, 200_000);
     let frames = wire.drain();
@@ -83,7 +88,7 @@ fn packets_on_the_wire_are_whole_and_fit() {
         let record = header.records[0];
         assert_eq!((record.node, record.hop_limit, record.flows), (7, hop_limit, Some(1)));
         assert_eq!(hop_limit, 63);
-        if header.profile == Profile::Full {
+        if header.profile == RecordProfile::Full {
             let long = edge.long.unwrap();
             let tcp = |at: usize| u16::from_be_bytes([segment[at], segment[at + 1]]);
             let tuple = paceline_telemetry::Tuple { src: A, dst: B, sport: tcp(0), dport: tcp(2) };
@@ -92,7 +97,7 @@ fn packets_on_the_wire_are_whole_and_fit() {
             assert_eq!((record.dropped, record.flow_dropped, record.link_lost), (Some(0), Some(0), None));
             assert_eq!((record.rssi_dbm, record.mcs, record.rate_100k), (None, None, None));
         } else {
-            assert_eq!(header.profile, Profile::Lean);
+            assert_eq!(header.profile, RecordProfile::Lean);
         }
     }
     // Every packet with data has a number; the segments of a buffer share one.
@@ -112,11 +117,13 @@ fn a_hop_writes_behind_a_source_at_the_same_interface_whichever_began_first() {
         for hop_first in [true, false] {
             let hop = || {
                 let options = TransitOptions { hook: Some(hook), ..transit(42) };
-                chain.a.enter(|| Transit::open("a0", &options)).unwrap()
+                chain.a.enter(|| TransitNode::open("a0", &options)).unwrap()
             };
             let early = if hop_first { Some(hop()) } else { None };
             let options = SourceOptions { hook: Some(hook), ..on(&[PORT]) };
-            let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+            let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else {
+                return;
+            };
             let hop = early.unwrap_or_else(hop).unwrap();
             chain.transfer(PORT, 100_000);
             let (sent, passed) = (source.counters(), hop.counters());
@@ -129,8 +136,8 @@ fn a_hop_writes_behind_a_source_at_the_same_interface_whichever_began_first() {
 fn buffers_stay_whole_on_the_way() {
     let test = "buffers_stay_whole_on_the_way";
     let Some(chain) = Chain::new(test) else { return };
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &on(&[PORT]))).unwrap()) else { return };
-    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &on(&[PORT]))).unwrap()) else { return };
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     let wire = Frames::open(&chain.b, "b0");
     reports_of(&mut sink, || chain.transfer(PORT, 16 << 20));
     let (sent, taken) = (source.counters(), sink.counters());
@@ -146,11 +153,11 @@ fn a_filter_does_what_a_link_does_and_is_removed() {
     let Some(chain) = Chain::new(test) else { return };
     let hook = Some(Hook::Clsact);
     let options = SourceOptions { hook, ..on(&[PORT]) };
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
     let transit = TransitOptions { hook, ..transit(9) };
-    let transit = chain.r.enter(|| Transit::open("r1", &transit)).unwrap().unwrap();
+    let transit = chain.r.enter(|| TransitNode::open("r1", &transit)).unwrap().unwrap();
     let mut sink =
-        chain.b.enter(|| Sink::open("b0", &SinkOptions { hook, ..SinkOptions::default() })).unwrap().unwrap();
+        chain.b.enter(|| SinkNode::open("b0", &SinkOptions { hook, ..SinkOptions::default() })).unwrap().unwrap();
     assert_eq!((source.hook(), transit.hook(), sink.hook()), (Hook::Clsact, Hook::Clsact, Hook::Clsact));
     reports_of(&mut sink, || chain.transfer(PORT, 1 << 20));
     let (sent, passed, taken) = (source.counters(), transit.counters(), sink.counters());
@@ -174,10 +181,10 @@ fn linux_and_a_hop_of_ours_write_one_after_the_other() {
         set(line);
     }
     run(&chain.r, "ip ioam namespace add 0x8001 data 0x00640302");
-    let Some(_source) = opened(test, chain.a.enter(|| Source::open("a0", &on(&[PORT]))).unwrap()) else { return };
+    let Some(_source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &on(&[PORT]))).unwrap()) else { return };
     let transit = TransitOptions { egress: Some(3), ..transit(0x22_2222) };
-    let transit = chain.r.enter(|| Transit::open("r1", &transit)).unwrap().unwrap();
-    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let transit = chain.r.enter(|| TransitNode::open("r1", &transit)).unwrap().unwrap();
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     let wire = Frames::open(&chain.b, "b0");
     let reports = reports_of(&mut sink, || chain.transfer(PORT, 1 << 20));
     assert_eq!(transit.counters().overflow, 0);
@@ -200,9 +207,9 @@ fn a_third_hop_finds_no_room_and_says_so() {
     let test = "a_third_hop_finds_no_room_and_says_so";
     let Some(chain) = Chain::new(test) else { return };
     let options = SourceOptions { hops: 1, ..on(&[PORT]) };
-    let Some(_source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let Some(_source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
     // Hops at one interface: each has its record, as two routers would.
-    let hops = [1, 2].map(|node| chain.r.enter(|| Transit::open("r1", &transit(node))).unwrap().unwrap());
+    let hops = [1, 2].map(|node| chain.r.enter(|| TransitNode::open("r1", &transit(node))).unwrap().unwrap());
     let wire = Frames::open(&chain.b, "b0");
     chain.transfer(PORT, 1 << 18);
     assert!(hops[0].counters().overflow == 0 && hops[0].counters().written > 0);
@@ -216,7 +223,7 @@ fn the_selection_decides() {
     let test = "the_selection_decides";
     let Some(chain) = Chain::new(test) else { return };
     let options = SourceOptions { addresses: vec![("fd77:2::".parse().unwrap(), 64)], ..on(&[PORT]) };
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
     chain.transfer(PORT + 1, 1 << 16);
     let sent = source.counters();
     assert!(sent.inserted == 0 && sent.not_selected > 0 && sent.segment_sizes == 0, "{sent:?}");
@@ -224,7 +231,7 @@ fn the_selection_decides() {
     assert!(source.counters().inserted > 0);
     drop(source);
     let options = SourceOptions { addresses: vec![("fd78::".parse().unwrap(), 16)], ..on(&[]) };
-    let source = chain.a.enter(|| Source::open("a0", &options)).unwrap().unwrap();
+    let source = chain.a.enter(|| SourceNode::open("a0", &options)).unwrap().unwrap();
     chain.transfer(PORT, 1 << 16);
     assert_eq!(source.counters().inserted, 0);
     source.insert(false).unwrap();

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use nodes::{B, Chain, has, opened, run};
-use paceline_int::{FlowMaps, Sink, SinkOptions, Source, SourceOptions};
+use paceline_int::{FlowMaps, SinkNode, SinkOptions, SourceNode, SourceOptions};
 
 const PORT: u16 = 5204;
 
@@ -61,12 +61,19 @@ fn requests(chain: &Chain, port: u16, count: usize) {
 }
 
 /// A transfer while what the sink reports is told to the source.
-fn transfer_with_reports(chain: &Chain, source: &Source, sink: &mut Sink, port: u16, octets: usize) {
+fn transfer_with_reports(chain: &Chain, source: &SourceNode, sink: &mut SinkNode, port: u16, octets: usize) {
     transfer_while(chain, source, sink, port, octets, || ());
 }
 
 /// The same, with something to do after each look at the reports.
-fn transfer_while(chain: &Chain, source: &Source, sink: &mut Sink, port: u16, octets: usize, mut then: impl FnMut()) {
+fn transfer_while(
+    chain: &Chain,
+    source: &SourceNode,
+    sink: &mut SinkNode,
+    port: u16,
+    octets: usize,
+    mut then: impl FnMut(),
+) {
     thread::scope(|scope| {
         let working = scope.spawn(|| chain.transfer(port, octets));
         while !working.is_finished() {
@@ -87,7 +94,8 @@ fn a_path_that_drops_headers_loses_two_packets_and_no_request() {
     if !drop_headers(test, &chain) {
         return;
     }
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &SourceOptions::default())).unwrap()) else {
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &SourceOptions::default())).unwrap())
+    else {
         return;
     };
     // What is alone on its way has no header.
@@ -106,8 +114,8 @@ fn a_path_that_begins_to_drop_headers_carries_what_is_sent_again() {
     let Some(chain) = Chain::new(test) else { return };
     slow(&chain);
     let options = patient(Duration::from_millis(400));
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
-    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     transfer_with_reports(&chain, &source, &mut sink, PORT, 4 << 20);
     if !drop_headers(test, &chain) {
         return;
@@ -126,7 +134,7 @@ fn headers_stop_where_no_report_comes() {
     let Some(chain) = Chain::new(test) else { return };
     slow(&chain);
     let options = patient(Duration::from_millis(200));
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
     chain.transfer(PORT, 4 << 20);
     let sent = source.counters();
     assert!(sent.inserted == 2 && sent.pauses == 2 && sent.paused > 1000, "{sent:?}");
@@ -148,10 +156,11 @@ fn a_first_header_that_a_queue_drops_is_followed_by_another() {
     if !drop_headers(test, &chain) {
         return;
     }
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &SourceOptions::default())).unwrap()) else {
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &SourceOptions::default())).unwrap())
+    else {
         return;
     };
-    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     let mut drops = true;
     transfer_while(&chain, &source, &mut sink, PORT, 12 << 20, || {
         if drops && dropped(&chain) > 0 {
@@ -170,8 +179,8 @@ fn headers_go_on_where_a_report_comes_and_begin_at_once_with_the_next_flow() {
     run(&chain.a, "ip link set a0 gso_max_segs 1");
     slow(&chain);
     let options = SourceOptions::default();
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
-    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     transfer_with_reports(&chain, &source, &mut sink, PORT, 4 << 20);
     let first = source.counters();
     assert!(first.pauses == 0 && first.packets > first.paused, "{first:?}");
@@ -188,8 +197,8 @@ fn reports_that_stop_for_some_time_are_asked_for_soon() {
     run(&chain.a, "ip link set a0 gso_max_segs 1");
     slow(&chain);
     let options = patient(Duration::from_millis(200));
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
-    let mut sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     let mut stopped = None;
     thread::scope(|scope| {
         let working = scope.spawn(|| chain.transfer(PORT, 12 << 20));
@@ -212,7 +221,8 @@ fn reports_that_stop_for_some_time_are_asked_for_soon() {
 fn flows_that_are_over_are_forgotten() {
     let test = "flows_that_are_over_are_forgotten";
     let Some(chain) = Chain::new(test) else { return };
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &SourceOptions::default())).unwrap()) else {
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &SourceOptions::default())).unwrap())
+    else {
         return;
     };
     // One that is reset goes at once.

@@ -9,8 +9,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nodes::{A, B, Chain, ETHERNET, Frames, frame, opened, reports_of, run, telemetry};
-use paceline_int::{NodeError, Sink, SinkOptions, Source, SourceOptions, Transit, TransitCounters, TransitOptions};
-use paceline_telemetry::{Edge, Header, Profile};
+use paceline_int::{
+    NodeError, SinkNode, SinkOptions, SourceNode, SourceOptions, TransitCounters, TransitNode, TransitOptions,
+};
+use paceline_telemetry::{Edge, RecordProfile, TelemetryHeader};
 
 const PORT: u16 = 5203;
 
@@ -28,16 +30,16 @@ fn segment() -> Vec<u8> {
 
 /// A header of telemetry in front of a segment.
 fn ours() -> Vec<u8> {
-    Header::new(Profile::Lean, 2, Edge { segs: 1, ..Edge::default() }).encode()
+    TelemetryHeader::new(RecordProfile::Lean, 2, Edge { segs: 1, ..Edge::default() }).encode()
 }
 
 #[test]
 fn foreign_headers_pass_untouched() {
     let test = "foreign_headers_pass_untouched";
     let Some(chain) = Chain::new(test) else { return };
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &always())).unwrap()) else { return };
-    let transit = chain.r.enter(|| Transit::open("r1", &TransitOptions::default())).unwrap().unwrap();
-    let sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &always())).unwrap()) else { return };
+    let transit = chain.r.enter(|| TransitNode::open("r1", &TransitOptions::default())).unwrap().unwrap();
+    let sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     let (out, wire) = (Frames::open(&chain.a, "a0"), Frames::open(&chain.b, "b0"));
     // The neighbours are known from here on.
     chain.transfer(PORT, 1000);
@@ -100,8 +102,8 @@ fn what_is_not_tcp_over_ipv6_has_no_header() {
     ] {
         run(namespace, line);
     }
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &always())).unwrap()) else { return };
-    let sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &always())).unwrap()) else { return };
+    let sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     chain.transfer_to(([10, 2, 0, 1], PORT).into(), 100_000);
     let udp = || {
         let socket = std::net::UdpSocket::bind((A, 0)).unwrap();
@@ -123,8 +125,8 @@ fn what_would_not_fit_has_no_header() {
     // A connection from before the source: its segments fill the MTU.
     let listener = chain.b.enter(|| TcpListener::bind((B, PORT))).unwrap().unwrap();
     let client = chain.a.enter(|| TcpStream::connect((B, PORT))).unwrap().unwrap();
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &always())).unwrap()) else { return };
-    let sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &always())).unwrap()) else { return };
+    let sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     chain.send_over(client, &listener, 500_000);
     let sent = source.counters();
     assert!(sent.too_big > 300 && sent.too_big > 10 * sent.packets, "{sent:?}");
@@ -134,7 +136,7 @@ fn what_would_not_fit_has_no_header() {
     for (namespace, name) in [(&chain.a, "a0"), (&chain.r, "r0"), (&chain.r, "r1"), (&chain.b, "b0")] {
         run(namespace, &format!("ip link set {name} mtu 1280"));
     }
-    let source = chain.a.enter(|| Source::open("a0", &always())).unwrap().unwrap();
+    let source = chain.a.enter(|| SourceNode::open("a0", &always())).unwrap().unwrap();
     chain.transfer(PORT + 1, 500_000);
     let sent = source.counters();
     assert!(sent.too_big == 0 && sent.packets > 500_000 / 1208, "{sent:?}");
@@ -156,9 +158,9 @@ fn a_full_ring_is_counted_and_stops_nothing() {
     let test = "a_full_ring_is_counted_and_stops_nothing";
     let Some(chain) = Chain::new(test) else { return };
     run(&chain.a, "ip link set a0 gso_max_segs 1");
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &always())).unwrap()) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &always())).unwrap()) else { return };
     let options = SinkOptions { ring_bytes: 4096, ..SinkOptions::default() };
-    let mut sink = chain.b.enter(|| Sink::open("b0", &options)).unwrap().unwrap();
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &options)).unwrap().unwrap();
     chain.transfer(PORT, 1 << 20);
     let (sent, taken) = (source.counters(), sink.counters());
     assert_eq!((taken.packets, taken.failed), (sent.packets, 0));
@@ -175,7 +177,7 @@ fn holds_a_source_for_another_test() {
         hook: std::env::var("PACELINE_INT_FILTER").ok().map(|_| paceline_int::Hook::Clsact),
         ..always()
     };
-    let _source = Source::open(&interface, &options).unwrap();
+    let _source = SourceNode::open(&interface, &options).unwrap();
     println!("ready");
     std::thread::sleep(Duration::from_secs(60));
 }
@@ -185,9 +187,9 @@ fn nothing_is_left_of_a_source_that_is_killed() {
     let test = "nothing_is_left_of_a_source_that_is_killed";
     let Some(chain) = Chain::new(test) else { return };
     let options = always();
-    let Some(source) = opened(test, chain.a.enter(|| Source::open("a0", &options)).unwrap()) else { return };
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
     drop(source);
-    let sink = chain.b.enter(|| Sink::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
     for filter in [false, true] {
         let start = || {
             let mut command = Command::new(std::env::current_exe().unwrap());
@@ -228,17 +230,17 @@ fn nothing_is_left_of_a_source_that_is_killed() {
 fn what_cannot_be_is_said_in_a_line() {
     let none = |error: Option<NodeError>| error.unwrap().to_string();
     assert_eq!(
-        none(Source::open("nosuch0", &SourceOptions::default()).err()),
+        none(SourceNode::open("nosuch0", &SourceOptions::default()).err()),
         "nosuch0: there is no such interface here; see ip link"
     );
     let wrong = SourceOptions { cgroup: Some("/nosuch".into()), ..SourceOptions::default() };
-    let said = none(Source::open("lo", &wrong).err());
+    let said = none(SourceNode::open("lo", &wrong).err());
     assert!(said.starts_with("cgroup: /nosuch: ") && said.lines().count() == 1, "{said}");
     let wrong = TransitOptions { node: Some(1 << 24), ..TransitOptions::default() };
     assert_eq!(
-        none(Transit::open("lo", &wrong).err()),
+        none(TransitNode::open("lo", &wrong).err()),
         "node: 16777216 has more than 24 bits; take one below 16777216"
     );
     let wrong = SinkOptions { ring_bytes: 5000, ..SinkOptions::default() };
-    assert_eq!(none(Sink::open("lo", &wrong).err()), "ring bytes: 5000 is not a power of two from 4096 on");
+    assert_eq!(none(SinkNode::open("lo", &wrong).err()), "ring bytes: 5000 is not a power of two from 4096 on");
 }

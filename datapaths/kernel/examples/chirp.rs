@@ -32,10 +32,10 @@ mod measure {
     use libbpf_rs::{MapCore, MapFlags, MapHandle};
     use paceline_cc::{Nanos, Rate, Time};
     use paceline_emulator::Frame;
-    use paceline_emulator::emulator::{Passage, Tap};
+    use paceline_emulator::emulator::{EmulatorTap, Passage};
     use paceline_emulator::frame;
-    use paceline_emulator::world::{Between, Far, World};
-    use paceline_experiment::Direction as Way;
+    use paceline_emulator::world::{Between, EmulatedWorld, Far};
+    use paceline_experiment::DumbbellWay as Way;
     use paceline_kernel::{CHIRP, CHIRP_R, DCTCP, Module};
     use paceline_linux::clock::{Clock, Lateness};
     use paceline_linux::namespace::{Namespace, acquire};
@@ -57,7 +57,7 @@ mod measure {
 
     struct Log(Arc<Mutex<Vec<Packet>>>);
 
-    impl Tap for Log {
+    impl EmulatorTap for Log {
         fn left(&mut self, passage: &Passage<'_>) {
             let Some(key) = frame::flow_key(passage.bytes) else { return };
             if passage.direction != Way::Down || key.protocol != 6 {
@@ -82,7 +82,7 @@ mod measure {
 
     /// Sender, bottleneck and receiver.
     struct Bench {
-        world: World,
+        world: EmulatedWorld,
         packets: Arc<Mutex<Vec<Packet>>>,
         listener: TcpListener,
         to: SocketAddr,
@@ -105,7 +105,7 @@ mod measure {
                 clock: Clock::new(),
                 bound: Lateness::BOUND,
             };
-            let world = World::build(Far::Isolated, between)?;
+            let world = EmulatedWorld::build(Far::Isolated, between)?;
             let (near, far) = (world.near().clone(), world.far().clone());
             for site in [&near, &far] {
                 site.namespace.enter(|| {

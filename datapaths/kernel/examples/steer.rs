@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     paceline_cc::datapath::TCP_AGENT.carries(&spec)?;
     // Then the kernel adds up what each program takes (kernel.bpf_stats_enabled).
     let _ = std::fs::write("/proc/sys/kernel/bpf_stats_enabled", "1");
-    let agent = paceline_kernel::Agent::start(move |_| Some(spec.clone()))?;
+    let agent = paceline_kernel::KernelAgent::start(move |_| Some(spec.clone()))?;
     println!("{name} steers what selects {}", paceline_kernel::AGENT.name);
     let mut lines = std::io::stdin().lines();
     loop {

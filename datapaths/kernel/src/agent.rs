@@ -39,8 +39,8 @@ use flows::Flows;
 use mapped::{ANSWER_BYTES, Answers, CONTROL_BYTES, COUNTS_BYTES, Mapped};
 use news::{Item, News};
 
-pub use figures::Figures;
-pub use report::NewFlow;
+pub use figures::AgentFigures;
+pub use report::SelectedFlow;
 
 /// One of this many slots is left to others by the flows of one user, root's aside. Our choice: a server that is alone has most, and no user
 /// can take all from the others.
@@ -55,7 +55,7 @@ const SLACK_NS: u32 = 5_000;
 
 /// How much an agent can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct AgentLimits {
     /// Flows at a time, three quarters of them for one user, root aside; others are CUBIC. 16384: what 10 000 idle connections and as many
     /// new ones need, in 3 MB of the kernel.
     pub slots: u32,
@@ -63,7 +63,7 @@ pub struct Options {
     pub ring: u32,
 }
 
-impl Default for Options {
+impl Default for AgentLimits {
     fn default() -> Self {
         Self { slots: 16384, ring: 1 << 20 }
     }
@@ -72,7 +72,7 @@ impl Default for Options {
 /// Why there is no agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AgentError {
+pub enum KernelAgentError {
     /// Its module could not be loaded; another agent holds it, say.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -81,7 +81,7 @@ pub enum AgentError {
     System(#[from] io::Error),
 }
 
-impl From<libbpf_rs::Error> for AgentError {
+impl From<libbpf_rs::Error> for KernelAgentError {
     fn from(error: libbpf_rs::Error) -> Self {
         Self::System(into_io(error))
     }
@@ -99,7 +99,7 @@ impl From<libbpf_rs::Error> for AgentError {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Agent {
+pub struct KernelAgent {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     counts: Mapped,
@@ -116,38 +116,38 @@ struct Shared {
     control: Mapped,
 }
 
-impl Agent {
+impl KernelAgent {
     /// Loads the module and serves the flows that select it. `choose` says, in the agent's thread, which controller steers a
     /// flow; `None` leaves it to CUBIC, and so does a controller that a kernel flow cannot carry
     /// ([`TCP_AGENT`](paceline_cc::datapath::TCP_AGENT)`.carries` says so beforehand).
     ///
     /// # Errors
     /// One line: not root, the kernel lacks something, or another agent is there already.
-    pub fn start(choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static) -> Result<Self, AgentError> {
-        Self::start_with(Options::default(), choose)
+    pub fn start(choose: impl FnMut(&SelectedFlow) -> Option<Spec> + Send + 'static) -> Result<Self, KernelAgentError> {
+        Self::start_with(AgentLimits::default(), choose)
     }
 
-    /// As [`Agent::start`], with room for as many flows and reports.
+    /// As [`KernelAgent::start`], with room for as many flows and reports.
     ///
     /// # Errors
-    /// Those of [`Agent::start`].
+    /// Those of [`KernelAgent::start`].
     pub fn start_with(
-        options: Options,
-        choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static,
-    ) -> Result<Self, AgentError> {
+        options: AgentLimits,
+        choose: impl FnMut(&SelectedFlow) -> Option<Spec> + Send + 'static,
+    ) -> Result<Self, KernelAgentError> {
         Self::start_observed(options, choose, |_, _| None)
     }
 
-    /// As [`Agent::start_with`], each controller seen by the one that `observe` answers, in the agent's thread, for its flow and what
+    /// As [`KernelAgent::start_with`], each controller seen by the one that `observe` answers, in the agent's thread, for its flow and what
     /// it is made with. Its times are of the monotonic clock ([`monotonic`]).
     ///
     /// # Errors
-    /// Those of [`Agent::start`].
+    /// Those of [`KernelAgent::start`].
     pub fn start_observed(
-        options: Options,
-        choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static,
-        observe: impl FnMut(&NewFlow, &Env) -> Option<Box<dyn Observer>> + Send + 'static,
-    ) -> Result<Self, AgentError> {
+        options: AgentLimits,
+        choose: impl FnMut(&SelectedFlow) -> Option<Spec> + Send + 'static,
+        observe: impl FnMut(&SelectedFlow, &Env) -> Option<Box<dyn Observer>> + Send + 'static,
+    ) -> Result<Self, KernelAgentError> {
         let adopted = Cell::new(false);
         let mut parts = None;
         let module = AGENT.load_with(
@@ -200,9 +200,9 @@ impl Agent {
     }
 
     /// What became of its flows so far.
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> AgentFigures {
         let count = |offset| self.counts.wide(offset).load(Ordering::Relaxed);
-        Figures { no_slot: count(0), no_room: count(8), lapses: count(16), ..self.shared.counting.figures() }
+        AgentFigures { no_slot: count(0), no_room: count(8), lapses: count(16), ..self.shared.counting.figures() }
     }
 
     /// Why the last flow was refused of which the chosen controller needs what a kernel flow does not offer.
@@ -234,13 +234,13 @@ impl std::fmt::Debug for Informant {
     }
 }
 
-impl std::fmt::Debug for Agent {
+impl std::fmt::Debug for KernelAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Agent").field(&self.figures()).finish()
     }
 }
 
-impl Drop for Agent {
+impl Drop for KernelAgent {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
         self.shared.wake();
@@ -263,7 +263,7 @@ impl Shared {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    fn serve(&self, flows: Flows, ring: &MapHandle) -> Result<(), AgentError> {
+    fn serve(&self, flows: Flows, ring: &MapHandle) -> Result<(), KernelAgentError> {
         // An answer that is late steers nothing, and an ordinary thread waits for up to a tick of the scheduler (4 ms). [`REST`] leaves
         // the processor to others.
         set_timer_slack(SLACK_NS);
@@ -313,7 +313,7 @@ impl Shared {
 }
 
 /// Makes the maps as large as wanted.
-fn size(object: &mut OpenObject, options: &Options) -> libbpf_rs::Result<()> {
+fn size(object: &mut OpenObject, options: &AgentLimits) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         let entries = match map.name().as_encoded_bytes() {
             b"pl_answers" | b"pl_flows" | b"pl_free" => options.slots,

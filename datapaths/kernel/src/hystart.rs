@@ -25,8 +25,8 @@ use crate::load::into_io;
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HyStart {
-    /// As for all flows; for all, [`HyStart::On`].
+pub enum KernelHyStart {
+    /// As for all flows; for all, [`KernelHyStart::On`].
     Default,
     /// As Linux's `hystart=1`.
     On,
@@ -38,7 +38,7 @@ pub enum HyStart {
 const OF_FLOW: &str = "pl_cubic_flow";
 const OF_ALL: &str = "pl_cubic_all";
 
-impl HyStart {
+impl KernelHyStart {
     /// Sets it for one flow, before it begins or later. It matters as long as the flow is in slow start.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl HyStart {
     /// Sets it for all flows that have no setting of their own.
     ///
     /// # Errors
-    /// As [`HyStart::set`].
+    /// As [`KernelHyStart::set`].
     pub fn set_for_all(self) -> io::Result<()> {
         self.write(OF_ALL, &0_u32.to_ne_bytes())
     }

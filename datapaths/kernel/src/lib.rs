@@ -19,11 +19,11 @@ mod needs;
 mod record;
 mod select;
 
-pub use agent::{Agent, AgentError, Informant, NewFlow};
+pub use agent::{Informant, KernelAgent, KernelAgentError, SelectedFlow};
 pub use cgroup::{Cgroup, CgroupError};
 pub use default::{ChangedDefault, DefaultError};
 pub use holders::{Holder, holders};
-pub use hystart::HyStart;
+pub use hystart::KernelHyStart;
 pub use load::{LoadError, Loaded};
 pub use modules::{
     AGENT, CHIRP, CHIRP_CUBIC, CHIRP_R, COPA, CUBIC, CUBIC_EQ1, CUBIC_EQ2, CUBIC_EQ3, CUBIC_L1, CUBIC_L1G, CUBIC_L2,

@@ -64,7 +64,7 @@ pub const OPEN_WINDOW: &Module = &Module {
 
 /// CUBIC with HyStart, window by window as Linux has it (RFC 9438; Linux 6.18 `net/ipv4/tcp_cubic.c`). Losses are repaired and
 /// marks answered by the kernel's proportional rate reduction, as for its own. What differs: HyStart can be switched off, for all
-/// flows or one ([`crate::HyStart`]).
+/// flows or one ([`crate::KernelHyStart`]).
 pub const CUBIC: &Module = &Module {
     name: "pl_cubic",
     summary: "CUBIC as the kernel has it, with a switch for HyStart",
@@ -98,7 +98,7 @@ pub const COPA: &Module = &Module {
     ..PLAIN
 };
 
-/// Steered from user space by an [`Agent`](crate::Agent), which loads it and decides which flows run which controller. What no
+/// Steered from user space by an [`KernelAgent`](crate::Agent), which loads it and decides which flows run which controller. What no
 /// agent steers is CUBIC.
 pub const AGENT: &Module = &Module {
     name: "paceline",
@@ -142,7 +142,7 @@ pub const CHIRP_CUBIC: &Module = &Module {
 };
 
 /// CUBIC that keeps its window where in-band telemetry says that the medium lost the packets (Bhat et al.: L1). What is known of
-/// a flow comes as a record (`paceline_telemetry::Record`); a flow without one is that of [`CUBIC`].
+/// a flow comes as a record (`paceline_telemetry::PathRecord`); a flow without one is that of [`CUBIC`].
 pub const CUBIC_L1: &Module = &Module {
     name: "pl_cubic_l1",
     summary: "CUBIC that keeps its window where telemetry says that the medium lost the packets",
@@ -167,7 +167,7 @@ pub const CUBIC_L2: &Module = &Module {
 };
 
 /// CUBIC whose slow start grows by the room that the bottleneck reports (Bhat et al.: equation (1), increment 1), without HyStart.
-/// A flow without a record (`paceline_telemetry::Record`) has slow start.
+/// A flow without a record (`paceline_telemetry::PathRecord`) has slow start.
 pub const CUBIC_EQ1: &Module = &Module {
     name: "pl_cubic_eq1",
     summary: "CUBIC that starts by the room of the bottleneck's queue: equation (1), increment 1",

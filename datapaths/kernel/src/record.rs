@@ -7,7 +7,7 @@ use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use paceline_cc::{Cause, Nanos};
 use paceline_linux::clock::monotonic;
-use paceline_telemetry::Record;
+use paceline_telemetry::PathRecord;
 
 use crate::load::into_io;
 
@@ -25,7 +25,7 @@ const UNKNOWN: u32 = u32::MAX;
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// `struct pl_telemetry`.
-fn to_bytes(record: &Record) -> [u8; BYTES] {
+fn to_bytes(record: &PathRecord) -> [u8; BYTES] {
     let known = |number: Option<u32>| number.unwrap_or(UNKNOWN);
     // The numbers of `enum loss_cause`.
     let verdict: u32 = match record.verdict {
@@ -59,7 +59,7 @@ fn to_bytes(record: &Record) -> [u8; BYTES] {
 }
 
 /// The records of the kernel, in all modules that have any: those of loads whose sockets live on too. A record is what
-/// [`paceline_telemetry::Reader`] makes of a report, with the time of [`Records::clock`].
+/// [`paceline_telemetry::ReportReader`] makes of a report, with the time of [`Records::clock`].
 ///
 /// Takes the right to ask for maps (`CAP_SYS_ADMIN`), whichever process loaded the modules: without it there are none.
 #[derive(Debug, Default)]
@@ -106,7 +106,7 @@ impl Records {
     ///
     /// # Errors
     /// What the kernel says first, such as that a map has 16384 flows already.
-    pub fn write(&self, cookie: u64, record: &Record) -> io::Result<()> {
+    pub fn write(&self, cookie: u64, record: &PathRecord) -> io::Result<()> {
         let bytes = to_bytes(record);
         self.each(|map| map.update(&cookie.to_ne_bytes(), &bytes, MapFlags::ANY))
     }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_kernels_layout() {
-        let record = Record {
+        let record = PathRecord {
             rseq: 7,
             at: Time::from_nanos(8),
             fresh_for: Nanos::from_nanos(9),
@@ -177,7 +177,7 @@ mod tests {
         let words: Vec<u32> = bytes.chunks_exact(4).map(word).collect();
         assert_eq!(words[6..14], [1, 60, u32::MAX, 1650, 2, 200_000, 36_000, 3]);
         let verdict_and_drain = |verdict, drain| {
-            let bytes = to_bytes(&Record { verdict, drain, ..record });
+            let bytes = to_bytes(&PathRecord { verdict, drain, ..record });
             (word(&bytes[24..28]), word(&bytes[48..52]))
         };
         assert_eq!(verdict_and_drain(Cause::Congestion, None), (2, 0));

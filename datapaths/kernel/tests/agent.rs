@@ -13,13 +13,13 @@ use paceline_cc::observe::{Event, Observed, Observer};
 use paceline_cc::registry::{Definition, register};
 use paceline_cc::{Cause, Controller, Env, Hop, Nanos, Rate, Spec, Telemetry, Time};
 use paceline_emulator::Frame;
-use paceline_emulator::world::{Between, Far, World};
-use paceline_kernel::agent::Options;
-use paceline_kernel::{AGENT, Agent, AgentError, LoadError, NewFlow};
+use paceline_emulator::world::{Between, EmulatedWorld, Far};
+use paceline_kernel::agent::AgentLimits;
+use paceline_kernel::{AGENT, KernelAgent, KernelAgentError, LoadError, SelectedFlow};
 use paceline_linux::clock::{Clock, Lateness, monotonic};
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
-use paceline_path::{Direction, Loss, Path};
+use paceline_path::{Direction, LossModel, Path};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// There is one name in the kernel: a test at a time holds it.
@@ -30,10 +30,14 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// Starts an agent; where it cannot be had, says why the test is skipped.
-fn start(test: &str, options: Options, choose: impl FnMut(&NewFlow) -> Option<Spec> + Send + 'static) -> Option<Agent> {
-    match Agent::start_with(options, choose) {
+fn start(
+    test: &str,
+    options: AgentLimits,
+    choose: impl FnMut(&SelectedFlow) -> Option<Spec> + Send + 'static,
+) -> Option<KernelAgent> {
+    match KernelAgent::start_with(options, choose) {
         Ok(agent) => Some(agent),
-        Err(AgentError::Load(reason)) if !matches!(reason, LoadError::Refused { .. }) => {
+        Err(KernelAgentError::Load(reason)) if !matches!(reason, LoadError::Refused { .. }) => {
             // Not by a macro, whose output is not shown for tests that pass.
             let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
             None
@@ -51,16 +55,16 @@ const DELAY: Nanos = Nanos::from_millis(10);
 const RATE: f64 = 24.0;
 
 /// 24 Mbit/s, 10 ms each way, this share of the data lost, 100 packets of queue.
-fn world(loss: f64) -> World {
-    let direction = |loss: Option<Loss>, rate: Option<Rate>| -> Path<Frame> {
+fn world(loss: f64) -> EmulatedWorld {
+    let direction = |loss: Option<LossModel>, rate: Option<Rate>| -> Path<Frame> {
         let queue = rate.map(|_| "droptail:packets=100".parse().unwrap());
         let direction = Direction { rate, delay: DELAY, loss, queue, ..Direction::default() };
         direction.build(7, DELAY + DELAY, &|_| Err("no trace")).unwrap()
     };
-    let down = direction((loss > 0.0).then_some(Loss::Rate(loss)), Some(Rate::from_mbps(RATE)));
+    let down = direction((loss > 0.0).then_some(LossModel::Rate(loss)), Some(Rate::from_mbps(RATE)));
     let up = direction(None, None);
     let between = Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND };
-    World::build(Far::Isolated, between).unwrap()
+    EmulatedWorld::build(Far::Isolated, between).unwrap()
 }
 
 /// A receiver of everything. Its list says when bytes came, and how many had come by then.
@@ -70,7 +74,7 @@ struct Sink {
 }
 
 /// Takes a connection at the near end and reads it out.
-fn sink(world: &World) -> Sink {
+fn sink(world: &EmulatedWorld) -> Sink {
     let listener = world.near().namespace.enter(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))).unwrap().unwrap();
     let address = SocketAddr::from((world.near().ipv4, listener.local_addr().unwrap().port()));
     let thread = thread::spawn(move || {
@@ -89,7 +93,7 @@ fn sink(world: &World) -> Sink {
 }
 
 /// A connection from the far end that the agent may steer.
-fn connect(world: &World, to: SocketAddr) -> TcpStream {
+fn connect(world: &EmulatedWorld, to: SocketAddr) -> TcpStream {
     let connect = || {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
         socket.set_tcp_congestion(AGENT.name.as_bytes()).unwrap();
@@ -100,7 +104,7 @@ fn connect(world: &World, to: SocketAddr) -> TcpStream {
 }
 
 /// Writes for `span`, and looks at the flow every few milliseconds meanwhile.
-fn send(world: &World, stream: &TcpStream, span: Duration) -> Vec<(Instant, TcpInfo)> {
+fn send(world: &EmulatedWorld, stream: &TcpStream, span: Duration) -> Vec<(Instant, TcpInfo)> {
     let mut writer = stream.try_clone().unwrap();
     writer.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let port = stream.peer_addr().unwrap().port();
@@ -150,11 +154,11 @@ fn a_fixed_window_is_what_is_in_flight() {
     let _turn = turn();
     let test = "a_fixed_window_is_what_is_in_flight";
     let (seen, flows) = channel();
-    let choose = move |flow: &NewFlow| {
+    let choose = move |flow: &SelectedFlow| {
         seen.send(*flow).unwrap();
         Some(spec("fixed:window=7"))
     };
-    let Some(agent) = start(test, Options::default(), choose) else { return };
+    let Some(agent) = start(test, AgentLimits::default(), choose) else { return };
     let before = agent.figures();
     let world = world(0.0);
     let sink = sink(&world);
@@ -180,7 +184,7 @@ fn transfers_under_copa_bbr_and_verus_finish() {
     const BYTES: usize = 4_000_000;
     for controller in ["copa", "bbr", "verus", "cubic"] {
         let test = "transfers_under_copa_bbr_and_verus_finish";
-        let Some(agent) = start(test, Options::default(), move |_| Some(spec(controller))) else { return };
+        let Some(agent) = start(test, AgentLimits::default(), move |_| Some(spec(controller))) else { return };
         let world = world(0.005);
         let sink = sink(&world);
         let mut stream = connect(&world, sink.address);
@@ -209,14 +213,14 @@ fn a_silent_agents_flow_is_cubic_until_it_is_back() {
     let _turn = turn();
     let (resume, wait) = channel::<()>();
     let mut first = true;
-    let choose = move |_: &NewFlow| {
+    let choose = move |_: &SelectedFlow| {
         // The second flow holds up the agent's thread.
         if !std::mem::take(&mut first) {
             let _ = wait.recv();
         }
         Some(spec("fixed:window=7"))
     };
-    let Some(agent) = start("a_silent_agents_flow_is_cubic_until_it_is_back", Options::default(), choose) else {
+    let Some(agent) = start("a_silent_agents_flow_is_cubic_until_it_is_back", AgentLimits::default(), choose) else {
         return;
     };
     // Where the test fails, the agent's thread must not wait for it.
@@ -270,7 +274,7 @@ fn a_flows_controller_hears_of_the_hops_of_its_path() {
     }))
     .unwrap();
     let test = "a_flows_controller_hears_of_the_hops_of_its_path";
-    let Some(agent) = start(test, Options::default(), |_| Some(spec("informed"))) else { return };
+    let Some(agent) = start(test, AgentLimits::default(), |_| Some(spec("informed"))) else { return };
     let world = world(0.0);
     let sink = sink(&world);
     let mut stream = connect(&world, sink.address);
@@ -315,8 +319,8 @@ fn a_flows_controller_hears_of_the_hops_of_its_path() {
 #[test]
 fn without_a_slot_a_flow_is_cubic_and_is_counted() {
     let _turn = turn();
-    let options = Options { slots: 1, ..Options::default() };
-    let choose = |_: &NewFlow| Some(spec("fixed:window=7"));
+    let options = AgentLimits { slots: 1, ..AgentLimits::default() };
+    let choose = |_: &SelectedFlow| Some(spec("fixed:window=7"));
     let Some(agent) = start("without_a_slot_a_flow_is_cubic_and_is_counted", options, choose) else { return };
     let before = agent.figures().no_slot;
     let world = world(0.0);
@@ -360,7 +364,7 @@ fn connect_as(user: u32, to: SocketAddr) -> TcpStream {
 #[test]
 fn one_user_leaves_slots_to_others() {
     let _turn = turn();
-    let options = Options { slots: 8, ..Options::default() };
+    let options = AgentLimits { slots: 8, ..AgentLimits::default() };
     let Some(agent) = start("one_user_leaves_slots_to_others", options, |_| Some(spec("cubic"))) else { return };
     let before = agent.figures().no_slot;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -391,9 +395,9 @@ fn one_user_leaves_slots_to_others() {
 fn without_room_in_the_ring_a_flow_is_cubic_and_it_is_counted() {
     let _turn = turn();
     // A page: 34 reports.
-    let options = Options { ring: 4096, ..Options::default() };
+    let options = AgentLimits { ring: 4096, ..AgentLimits::default() };
     let (resume, wait) = channel::<()>();
-    let choose = move |_: &NewFlow| {
+    let choose = move |_: &SelectedFlow| {
         let _ = wait.recv();
         Some(spec("fixed:window=7"))
     };
@@ -420,8 +424,10 @@ fn without_room_in_the_ring_a_flow_is_cubic_and_it_is_counted() {
 #[test]
 fn what_a_kernel_flow_does_not_carry_is_refused() {
     let _turn = turn();
-    let choose = |_: &NewFlow| Some(spec("cubic:start=chirp"));
-    let Some(agent) = start("what_a_kernel_flow_does_not_carry_is_refused", Options::default(), choose) else { return };
+    let choose = |_: &SelectedFlow| Some(spec("cubic:start=chirp"));
+    let Some(agent) = start("what_a_kernel_flow_does_not_carry_is_refused", AgentLimits::default(), choose) else {
+        return;
+    };
     let world = world(0.0);
     let sink = sink(&world);
     let stream = connect(&world, sink.address);
@@ -439,8 +445,8 @@ fn what_a_kernel_flow_does_not_carry_is_refused() {
 #[test]
 fn there_is_one_agent() {
     let _turn = turn();
-    let Some(agent) = start("there_is_one_agent", Options::default(), |_| None) else { return };
-    let error = Agent::start(|_| None).unwrap_err().to_string();
+    let Some(agent) = start("there_is_one_agent", AgentLimits::default(), |_| None) else { return };
+    let error = KernelAgent::start(|_| None).unwrap_err().to_string();
     assert!(error.contains("paceline is loaded already") && !error.contains('\n'), "{error}");
     assert!(agent.is_running());
     drop(agent);
@@ -451,7 +457,7 @@ fn there_is_one_agent() {
 #[test]
 #[ignore = "it is the other process of another test"]
 fn hold_for_another_test() {
-    let _agent = Agent::start(|_| Some(spec("fixed:window=7"))).unwrap();
+    let _agent = KernelAgent::start(|_| Some(spec("fixed:window=7"))).unwrap();
     println!("held");
     let _ = std::io::stdin().read(&mut [0]);
 }
@@ -461,7 +467,7 @@ fn after_a_kill_nothing_stays_and_the_next_agent_goes_on() {
     let _turn = turn();
     let test = "after_a_kill_nothing_stays_and_the_next_agent_goes_on";
     // Where it cannot be had, the other process would only fail.
-    let Some(agent) = start(test, Options::default(), |_| None) else { return };
+    let Some(agent) = start(test, AgentLimits::default(), |_| None) else { return };
     drop(agent);
     let mut holder = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "hold_for_another_test", "--ignored", "--nocapture"])
@@ -483,7 +489,7 @@ fn after_a_kill_nothing_stays_and_the_next_agent_goes_on() {
         holder.wait().unwrap();
         assert!(!AGENT.is_loaded());
         thread::sleep(3 * SECOND);
-        let next = Agent::start(|_| Some(spec("fixed:window=5"))).unwrap();
+        let next = KernelAgent::start(|_| Some(spec("fixed:window=5"))).unwrap();
         (looking.join().unwrap(), next)
     });
     let figures = next.figures();

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate};
 use paceline_emulator::Frame;
-use paceline_emulator::world::{Between, Far, World};
-use paceline_kernel::agent::Options;
-use paceline_kernel::{AGENT, Agent, AgentError, LoadError};
+use paceline_emulator::world::{Between, EmulatedWorld, Far};
+use paceline_kernel::agent::AgentLimits;
+use paceline_kernel::{AGENT, KernelAgent, KernelAgentError, LoadError};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::{Direction, Path};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -29,7 +29,7 @@ const SPAN: Duration = Duration::from_secs(10);
 const LAST: Duration = Duration::from_secs(7);
 
 /// 200 Mbit/s, 10 ms each way: with the queue each flow has room for 13 packets.
-fn world() -> World {
+fn world() -> EmulatedWorld {
     let direction = |rate: Option<Rate>| -> Path<Frame> {
         let queue = rate.map(|_| "droptail:packets=1000".parse().unwrap());
         let delay = Nanos::from_millis(10);
@@ -38,7 +38,7 @@ fn world() -> World {
     };
     let (down, up) = (direction(Some(Rate::from_mbps(200.0))), direction(None));
     let between = Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND };
-    World::build(Far::Isolated, between).unwrap()
+    EmulatedWorld::build(Far::Isolated, between).unwrap()
 }
 
 /// What arrived of a flow: when, and how much by then.
@@ -52,7 +52,7 @@ struct Flow {
 }
 
 impl Flow {
-    fn begin(world: &World, controller: &str, over: &Arc<AtomicBool>) -> Self {
+    fn begin(world: &EmulatedWorld, controller: &str, over: &Arc<AtomicBool>) -> Self {
         let listener = world.near().namespace.enter(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))).unwrap().unwrap();
         let to = SocketAddr::from((world.near().ipv4, listener.local_addr().unwrap().port()));
         let reading = thread::spawn(move || read(&mut listener.accept().unwrap().0));
@@ -131,8 +131,8 @@ fn sleep_until(at: Instant) {
     thread::sleep(at.saturating_duration_since(Instant::now()));
 }
 
-fn start(options: Options, controller: &'static str) -> Agent {
-    Agent::start_with(options, move |_| Some(controller.parse().unwrap())).unwrap()
+fn start(options: AgentLimits, controller: &'static str) -> KernelAgent {
+    KernelAgent::start_with(options, move |_| Some(controller.parse().unwrap())).unwrap()
 }
 
 /// An agent in another process, to be killed.
@@ -148,7 +148,7 @@ fn holder(role: &str) -> Child {
     holder
 }
 
-fn hold(options: Options, controller: &'static str) {
+fn hold(options: AgentLimits, controller: &'static str) {
     let _agent = start(options, controller);
     println!("held");
     let _ = std::io::stdin().read(&mut [0]);
@@ -157,7 +157,7 @@ fn hold(options: Options, controller: &'static str) {
 #[test]
 #[ignore = "it is the other process of another test"]
 fn hold_with_room() {
-    hold(Options::default(), ROOMY);
+    hold(AgentLimits::default(), ROOMY);
 }
 
 /// What steers all flows.
@@ -166,7 +166,7 @@ const ROOMY: &str = "copa";
 const SHARING: &str = "cubic";
 
 /// Two thirds of the flows find a slot; 34 reports fill the ring.
-const NARROW: Options = Options { slots: 64, ring: 4096 };
+const NARROW: AgentLimits = AgentLimits { slots: 64, ring: 4096 };
 
 #[test]
 #[ignore = "it is the other process of another test"]
@@ -176,9 +176,9 @@ fn hold_without_room() {
 
 /// Whether an agent can be had here; where not, says why the test is skipped.
 fn possible(test: &str) -> bool {
-    match Agent::start(|_| None) {
+    match KernelAgent::start(|_| None) {
         Ok(_) => true,
-        Err(AgentError::Load(reason)) if !matches!(reason, LoadError::Refused { .. }) => {
+        Err(KernelAgentError::Load(reason)) if !matches!(reason, LoadError::Refused { .. }) => {
             let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
             false
         }
@@ -186,7 +186,7 @@ fn possible(test: &str) -> bool {
     }
 }
 
-fn chaos(test: &str, role: &str, options: Options, controller: &'static str) {
+fn chaos(test: &str, role: &str, options: AgentLimits, controller: &'static str) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if !possible(test) {
         return;
@@ -201,7 +201,7 @@ fn chaos(test: &str, role: &str, options: Options, controller: &'static str) {
         sleep_until(begin + 4 * SECOND);
         let next = start(options, controller);
         sleep_until(begin + 5 * SECOND);
-        let error = Agent::start(|_| None).unwrap_err().to_string();
+        let error = KernelAgent::start(|_| None).unwrap_err().to_string();
         assert!(error.contains("paceline is loaded already"), "{error}");
         let figures = next.figures();
         // A greeting that found no room in the ring is sent again.
@@ -224,7 +224,7 @@ fn chaos(test: &str, role: &str, options: Options, controller: &'static str) {
 
 #[test]
 fn a_hundred_flows_outlive_their_agents() {
-    chaos("a_hundred_flows_outlive_their_agents", "hold_with_room", Options::default(), ROOMY);
+    chaos("a_hundred_flows_outlive_their_agents", "hold_with_room", AgentLimits::default(), ROOMY);
 }
 
 #[test]

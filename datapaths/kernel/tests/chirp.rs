@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_emulator::Frame;
-use paceline_emulator::emulator::{Passage, Tap};
+use paceline_emulator::emulator::{EmulatorTap, Passage};
 use paceline_emulator::frame;
-use paceline_emulator::world::{Between, Far, World};
-use paceline_experiment::Direction as Way;
+use paceline_emulator::world::{Between, EmulatedWorld, Far};
+use paceline_experiment::DumbbellWay as Way;
 use paceline_kernel::{CHIRP, CHIRP_CUBIC, CHIRP_R, LoadError, Loaded, Module};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
-use paceline_path::{Direction, Loss, Path};
+use paceline_path::{Direction, LossModel, Path};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// Longer than anything here takes on a busy machine.
@@ -63,7 +63,7 @@ fn payload(passage: &Passage<'_>) -> u64 {
     (passage.bytes.len() - ip - usize::from(passage.bytes[ip + 12] >> 4) * 4) as u64
 }
 
-impl Tap for Log {
+impl EmulatorTap for Log {
     fn entered(&mut self, passage: &Passage<'_>) {
         if payload(passage) > 0 {
             self.0.lock().unwrap().sent.push((payload(passage), passage.at));
@@ -79,14 +79,14 @@ impl Tap for Log {
 
 /// 20 Mbit/s, 10 ms each way, a queue that marks from 5 ms on: a BDP of 35 packets.
 struct Bench {
-    world: World,
+    world: EmulatedWorld,
     seen: Arc<Mutex<Seen>>,
     listener: TcpListener,
     to: SocketAddr,
 }
 
 impl Bench {
-    fn new(module: &Module, loss: Option<Loss>) -> Self {
+    fn new(module: &Module, loss: Option<LossModel>) -> Self {
         let delay = Nanos::from_millis(10);
         let path =
             |direction: Direction| -> Path<Frame> { direction.build(7, delay + delay, &|_| Err("no trace")).unwrap() };
@@ -100,7 +100,7 @@ impl Bench {
             clock: Clock::new(),
             bound: Lateness::BOUND,
         };
-        let world = World::build(Far::Isolated, between).unwrap();
+        let world = EmulatedWorld::build(Far::Isolated, between).unwrap();
         let listener = world.near().namespace.enter(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))).unwrap().unwrap();
         SockRef::from(&listener).set_tcp_congestion(module.name.as_bytes()).unwrap();
         let to = SocketAddr::from((world.near().ipv4, listener.local_addr().unwrap().port()));
@@ -226,7 +226,7 @@ fn the_first_ten_packets_leave_by_two_bursts_and_chirps_follow() {
 #[test]
 fn a_lossy_path_does_not_stall_it() {
     let Some(_held) = load("a_lossy_path_does_not_stall_it", CHIRP) else { return };
-    let bench = Bench::new(CHIRP, Some(Loss::Rate(0.03)));
+    let bench = Bench::new(CHIRP, Some(LossModel::Rate(0.03)));
     let bytes = 1 << 20;
     let got = transfer(&bench, CHIRP, drain, |stream| {
         stream.write_all(&vec![0; bytes]).unwrap();

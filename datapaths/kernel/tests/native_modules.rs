@@ -6,7 +6,7 @@ mod path;
 use std::io::Write;
 use std::time::Duration;
 
-use paceline_kernel::HyStart;
+use paceline_kernel::KernelHyStart;
 use path::{Link, Outcome, carry, load};
 use socket2::Socket;
 
@@ -95,8 +95,8 @@ fn hystart_is_a_switch() {
     // Never full: two seconds of slow start send less than twice the 5 MB that the link carries.
     let link = Link { mbps: 20.0, rtt_ms: 100, queue: "droptail:bytes=50MB", loss: 0.0 };
     assert!(!never(&link, |_| ()), "on, as it is by default");
-    assert!(never(&link, |socket| HyStart::Off.set(socket).unwrap()), "off for this flow");
-    HyStart::Off.set_for_all().unwrap();
+    assert!(never(&link, |socket| KernelHyStart::Off.set(socket).unwrap()), "off for this flow");
+    KernelHyStart::Off.set_for_all().unwrap();
     assert!(never(&link, |_| ()), "off for all");
-    assert!(!never(&link, |socket| HyStart::On.set(socket).unwrap()), "on for this flow");
+    assert!(!never(&link, |socket| KernelHyStart::On.set(socket).unwrap()), "on for this flow");
 }

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate};
 use paceline_emulator::Frame;
-use paceline_emulator::world::{Between, Far, World};
+use paceline_emulator::world::{Between, EmulatedWorld, Far};
 use paceline_kernel::{LoadError, Loaded, OPEN_WINDOW};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::namespace::Namespace;
 use paceline_linux::tcp::TcpInfo;
-use paceline_path::{Direction, Loss, Path};
+use paceline_path::{Direction, LossModel, Path};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
@@ -178,9 +178,9 @@ fn transfer(controller: &str) -> Outcome {
         let direction = Direction { rate: Some(Rate::from_mbps(24.0)), delay: DELAY, loss, ..Direction::default() };
         direction.build(7, DELAY + DELAY, &|_| Err("no trace")).unwrap()
     };
-    let (down, up) = (direction(Some(Loss::Rate(0.01))), direction(None));
+    let (down, up) = (direction(Some(LossModel::Rate(0.01))), direction(None));
     let between = Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND };
-    let world = World::build(Far::Isolated, between).unwrap();
+    let world = EmulatedWorld::build(Far::Isolated, between).unwrap();
     let listener = world.near().namespace.enter(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))).unwrap().unwrap();
     let to = SocketAddr::from((world.near().ipv4, listener.local_addr().unwrap().port()));
     let receiver = thread::spawn(move || {

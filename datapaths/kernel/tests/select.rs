@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use paceline_kernel::agent::Options;
-use paceline_kernel::{AGENT, Agent, AgentError, Cgroup, LoadError, Loaded, OPEN_WINDOW, Selection};
+use paceline_kernel::agent::AgentLimits;
+use paceline_kernel::{AGENT, Cgroup, KernelAgent, KernelAgentError, LoadError, Loaded, OPEN_WINDOW, Selection};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 /// The process is moved as a whole: a test at a time.
@@ -89,10 +89,10 @@ fn a_connection_takes_one_slot_of_the_agent() {
     let test = "a_connection_takes_one_slot_of_the_agent";
     let Some(World { cgroup, selection, loaded, _turn }) = world(test) else { return };
     drop((selection, loaded));
-    let options = Options { slots: 4, ..Options::default() };
-    let agent = match Agent::start_with(options, |_| "reno".parse().ok()) {
+    let options = AgentLimits { slots: 4, ..AgentLimits::default() };
+    let agent = match KernelAgent::start_with(options, |_| "reno".parse().ok()) {
         Ok(agent) => agent,
-        Err(AgentError::Load(reason @ LoadError::Loaded { .. })) => {
+        Err(KernelAgentError::Load(reason @ LoadError::Loaded { .. })) => {
             let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
             return;
         }

@@ -13,7 +13,7 @@ use paceline_cc::{Cause, Nanos, Time};
 use paceline_kernel::Records;
 use paceline_linux::clock::monotonic;
 use paceline_linux::tcp::TcpInfo;
-use paceline_telemetry::Record;
+use paceline_telemetry::PathRecord;
 use path::{Link, Outcome, carry, load};
 
 /// The path of the paper's figures: 20 Mbit/s, 20 ms and a queue of 60 packets, which drains in 36 ms.
@@ -24,8 +24,8 @@ const SPAN: Duration = Duration::from_secs(6);
 const STEP: Duration = Duration::from_millis(2);
 
 /// What the bottleneck says while its queue is half empty and the medium loses packets.
-fn medium() -> Record {
-    Record {
+fn medium() -> PathRecord {
+    PathRecord {
         rseq: 0,
         at: Time::ZERO,
         // As long as it may be: a busy machine keeps the writer waiting.
@@ -42,7 +42,7 @@ fn medium() -> Record {
 }
 
 /// Carries a flow over `link` for `span`, of which `record` is known for as long as `known`, renewed all the time.
-fn told(controller: &str, link: &Link, record: Record, known: Duration, span: Duration) -> Outcome {
+fn told(controller: &str, link: &Link, record: PathRecord, known: Duration, span: Duration) -> Outcome {
     let records = Records::open().unwrap();
     // Sockets of an earlier load keep theirs for a while.
     assert!(records.maps() > 0, "{controller} has a map");
@@ -57,7 +57,7 @@ fn told(controller: &str, link: &Link, record: Record, known: Duration, span: Du
                 if over.load(Ordering::Relaxed) || Duration::from_nanos(at.since(start).as_nanos()) > known {
                     break;
                 }
-                records.write(cookie, &Record { rseq, at, ..record }).unwrap();
+                records.write(cookie, &PathRecord { rseq, at, ..record }).unwrap();
                 thread::sleep(STEP);
             }
             if over.load(Ordering::Relaxed) {
@@ -172,8 +172,8 @@ fn forged_records_do_not_end_congestion_control() {
     // Every loss is an overflow. G1 sees the queue; where the record hides it, G3 counts. On a short path with little room recoveries
     // are short, so that the 129th in a row comes after some seconds.
     let link = Link { rtt_ms: 4, queue: "droptail:packets=20", ..PATH };
-    let hides = Record { drain: Some(Nanos::from_secs(100)), avail_pkts: Some(10), ..medium() };
-    let shows = Record { drain: Some(Nanos::from_millis(2)), ..hides };
+    let hides = PathRecord { drain: Some(Nanos::from_secs(100)), avail_pkts: Some(10), ..medium() };
+    let shows = PathRecord { drain: Some(Nanos::from_millis(2)), ..hides };
     let resent = |outcome: &Outcome| outcome.looks.last().unwrap().retransmits;
     // It is as many round trips on a busy host, and more time.
     let (spans, spared) = [3, 6, 9]
@@ -194,10 +194,10 @@ fn equation_one_waits_for_room() {
     for name in ["pl_cubic_eq1", "pl_cubic_eq2", "pl_cubic_eq3"] {
         let Some(_held) = load(test, name) else { return };
         // A fifth of 60 leaves no room: the initial window, of which the path could take nine, gives way by 5 % in three round trips.
-        let (full, span) = (Record { avail_pkts: Some(12), ..medium() }, Duration::from_secs(3));
+        let (full, span) = (PathRecord { avail_pkts: Some(12), ..medium() }, Duration::from_secs(3));
         let waiting = told(name, &PATH, full, span, span);
         assert!(window(&waiting) == 8, "{name}: {}", window(&waiting));
-        let room = told(name, &PATH, Record { avail_pkts: Some(60), ..full }, span, span);
+        let room = told(name, &PATH, PathRecord { avail_pkts: Some(60), ..full }, span, span);
         // 12 are a fifth of the room; how far it goes beyond depends on how soon HyStart ends slow start.
         assert!(window(&room) > 15, "{name}: {}", window(&room));
     }

@@ -9,14 +9,14 @@ use std::io::{ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use paceline_icn::wire::{Answer, MAX_MESSAGE, PADDED, Request, Token};
+use paceline_icn::wire::{AddressToken, MAX_MESSAGE, PADDED, UnitAnswer, UnitRequest};
 use paceline_icn::{Name, Ranges, UNIT, Units};
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 
 struct Receiver {
     socket: UdpSocket,
     state: UdpSocketState,
-    token: Option<Token>,
+    token: Option<AddressToken>,
     next: u64,
     stored: u64,
     due: Instant,
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         receiver.next += u64::from(per_request);
         asked += u64::from(per_request);
         message.clear();
-        Request { nonce: at as u64, name, ranges, token: receiver.token, hops: 0, padded: 0 }.encode(&mut message);
+        UnitRequest { nonce: at as u64, name, ranges, token: receiver.token, hops: 0, padded: 0 }.encode(&mut message);
         // A full buffer is a request that is lost.
         let _ = receiver.socket.send(&message);
         receiver.due += gap;
@@ -100,7 +100,7 @@ impl Receiver {
     /// Proves the address, and learns how long the object is.
     fn greet(&mut self, name: Name, buffers: &mut [Vec<u8>], seen: &mut Seen) -> Result<(), Box<dyn Error>> {
         let mut message = Vec::new();
-        let request = Request { nonce: 1, name, ranges: Ranges::one(0), token: None, hops: 0, padded: PADDED };
+        let request = UnitRequest { nonce: 1, name, ranges: Ranges::one(0), token: None, hops: 0, padded: PADDED };
         request.encode(&mut message);
         for _ in 0..50 {
             self.socket.send(&message)?;
@@ -123,14 +123,14 @@ impl Receiver {
             };
             for (buffer, meta) in buffers.iter().zip(&metas).take(got) {
                 for message in buffer[..meta.len].chunks(meta.stride.max(1)) {
-                    match Answer::decode(message)? {
-                        Answer::Data(data, _) => {
+                    match UnitAnswer::decode(message)? {
+                        UnitAnswer::Data(data, _) => {
                             seen.units += 1;
                             seen.waited_us += data.waited.as_micros();
                             self.stored = data.stored_units.unwrap_or(self.stored);
                         }
-                        Answer::Nack(_) => seen.nacks += 1,
-                        Answer::Grant(grant) => self.token = Some(grant.token),
+                        UnitAnswer::Nack(_) => seen.nacks += 1,
+                        UnitAnswer::Grant(grant) => self.token = Some(grant.token),
                     }
                 }
             }

@@ -22,7 +22,7 @@ mod requester;
 mod seen;
 
 pub use file::{Fetched, fetch_in_order, fetch_to_file};
-pub use paceline_icn::fetch::{Failed, FetchStats};
+pub use paceline_icn::fetch::{FetchFailed, FetchStats};
 pub use reader::Reader;
 pub use record::{record, record_blocking, target, target_blocking};
 pub use seen::target_beside;
@@ -100,7 +100,7 @@ pub enum FetchError {
         /// The object.
         name: Name,
         /// What the requester says.
-        why: Failed,
+        why: FetchFailed,
     },
     /// The sources have an older record of a signed name than was fetched before.
     #[error(
@@ -145,12 +145,12 @@ pub enum FetchError {
 impl FetchError {
     /// Whether no source has the object.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Failed { why: Failed::NotFound, .. })
+        matches!(self, Self::Failed { why: FetchFailed::NotFound, .. })
     }
 
     /// Whether no source answers.
     pub fn is_silence(&self) -> bool {
-        matches!(self, Self::Failed { why: Failed::Silent, .. } | Self::Silent { .. } | Self::Refused(_))
+        matches!(self, Self::Failed { why: FetchFailed::Silent, .. } | Self::Silent { .. } | Self::Refused(_))
     }
 }
 

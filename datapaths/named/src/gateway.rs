@@ -14,10 +14,10 @@ use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use paceline_cc::Spec;
-use paceline_icn::Source;
+use paceline_icn::CountedAddress;
 use paceline_scrape::Names;
 
-use crate::client::{Failed, FetchError};
+use crate::client::{FetchError, FetchFailed};
 use crate::resolver::{ResolveError, Whereabouts};
 use body::Served;
 use places::{Client, Places};
@@ -98,7 +98,7 @@ impl GatewayError {
             Self::Fetch(error) => match &**error {
                 error if error.is_not_found() => StatusCode::NOT_FOUND,
                 error if error.is_silence() => StatusCode::GATEWAY_TIMEOUT,
-                FetchError::Failed { why: Failed::Range { .. }, .. } => StatusCode::RANGE_NOT_SATISFIABLE,
+                FetchError::Failed { why: FetchFailed::Range { .. }, .. } => StatusCode::RANGE_NOT_SATISFIABLE,
                 _ => StatusCode::BAD_GATEWAY,
             },
             Self::Task(_) | Self::System { .. } => StatusCode::INTERNAL_SERVER_ERROR,
@@ -167,7 +167,7 @@ impl Gateway {
             };
             let _ = stream.set_nodelay(true);
             let names = stream.local_addr().map_or(Names::Local, Names::at);
-            let client = Client { source: Source::of(peer), end: Arc::default() };
+            let client = Client { source: CountedAddress::of(peer), end: Arc::default() };
             let (end, objects) = (Arc::clone(&client.end), self.stock.of(client.clone()));
             // Others wait as well meanwhile: not for long, for one who may have more than its share.
             let place = tokio::select! {

@@ -63,12 +63,12 @@ impl<T: Clone> Kept<T> {
 
 #[cfg(test)]
 mod tests {
-    use paceline_icn::name::Kind;
+    use paceline_icn::name::NameKind;
 
     use super::*;
 
     fn name(byte: u8) -> Name {
-        Name::new(Kind::Object, [byte; 32])
+        Name::new(NameKind::Object, [byte; 32])
     }
 
     #[test]

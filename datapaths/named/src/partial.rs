@@ -22,7 +22,7 @@ use std::io::IoSliceMut;
 use std::path::Path;
 use std::sync::Arc;
 
-use paceline_icn::{Layout, Manifest, Name, Place, UNIT, Units, Verdict, Verifier};
+use paceline_icn::{Layout, Manifest, Name, UNIT, UnitPlace, UnitVerdict, Units, Verifier};
 
 use crate::store::{ReadError, StoreError, is_in_place, write_failed};
 use bits::Bits;
@@ -103,7 +103,7 @@ impl Partial {
         let place = self.layout.place(unit)?;
         Some(match (self.paths.form, place) {
             (Form::Stored, _) => (&self.data, unit * UNIT as u64),
-            (Form::Content, Place::Data { index }) => (&self.data, index * UNIT as u64),
+            (Form::Content, UnitPlace::Data { index }) => (&self.data, index * UNIT as u64),
             (Form::Content, place) => (&self.map, self.bits.end() + Layout::indexes_before(unit, place) * UNIT as u64),
         })
     }
@@ -147,10 +147,10 @@ impl Partial {
         let mut dropped = Vec::new();
         for unit in self.bits.iter() {
             let genuine = match self.layout.place(unit) {
-                Some(Place::Data { .. }) => verifier.have(unit),
+                Some(UnitPlace::Data { .. }) => verifier.have(unit),
                 _ => {
                     let bytes = self.read(unit, &mut buffer)?;
-                    matches!(verifier.check(unit, &buffer[..bytes]), Verdict::Genuine | Verdict::Known)
+                    matches!(verifier.check(unit, &buffer[..bytes]), UnitVerdict::Genuine | UnitVerdict::Known)
                 }
             };
             if !genuine {

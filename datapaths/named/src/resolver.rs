@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use paceline_icn::Name;
-use paceline_icn::resolve::{Announce, Found, MOST_ANNOUNCED, Message, ResolveKey, Status};
+use paceline_icn::resolve::{Announce, AnnouncementStatus, Found, MOST_ANNOUNCED, ResolveKey, ResolverMessage};
 
 mod announcer;
 #[cfg(feature = "dns")]
@@ -132,10 +132,11 @@ pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Resol
 /// [`ResolveError::Silent`], [`ResolveError::System`].
 pub fn resolve(name: &Name, service: SocketAddr, patience: Duration) -> Result<Vec<Found>, ResolveError> {
     let nonce = random()?;
-    let answer = ask(service, patience, &Message::Resolve { nonce, name: *name }, None, |message| match message {
-        Message::Found { nonce: echoed, places } if echoed == nonce => Some(places),
-        _ => None,
-    })?;
+    let answer =
+        ask(service, patience, &ResolverMessage::Resolve { nonce, name: *name }, None, |message| match message {
+            ResolverMessage::Found { nonce: echoed, places } if echoed == nonce => Some(places),
+            _ => None,
+        })?;
     Ok(answer)
 }
 
@@ -158,20 +159,22 @@ pub fn announce(
         // A service that saw a clock ahead of ours says which number to exceed.
         for last in [false, true] {
             let nonce = random()?;
-            let message = Message::Announce(Announce { nonce, number, ttl_s, address, names: names.to_vec() });
+            let message = ResolverMessage::Announce(Announce { nonce, number, ttl_s, address, names: names.to_vec() });
             let (status, seen) = ask(service, patience, &message, Some(key), |message| match message {
-                Message::Announced { nonce: echoed, status, number } if echoed == nonce => Some((status, number)),
+                ResolverMessage::Announced { nonce: echoed, status, number } if echoed == nonce => {
+                    Some((status, number))
+                }
                 _ => None,
             })?;
             let why = match status {
-                Status::Accepted => break,
-                Status::Stale if !last => {
+                AnnouncementStatus::Accepted => break,
+                AnnouncementStatus::Stale if !last => {
                     number = seen.saturating_add(1);
                     continue;
                 }
-                Status::Stale => "another router announces from the same address; give each its own",
-                Status::Full => "its table is full; let it hold more with --entries",
-                Status::WrongKey => "its key is another; give both the same key file",
+                AnnouncementStatus::Stale => "another router announces from the same address; give each its own",
+                AnnouncementStatus::Full => "its table is full; let it hold more with --entries",
+                AnnouncementStatus::WrongKey => "its key is another; give both the same key file",
             };
             return Err(ResolveError::Refused { service, why });
         }
@@ -199,9 +202,9 @@ pub(crate) fn any_like(peer: SocketAddr) -> SocketAddr {
 fn ask<T>(
     service: SocketAddr,
     patience: Duration,
-    question: &Message,
+    question: &ResolverMessage,
     key: Option<&ResolveKey>,
-    take: impl Fn(Message) -> Option<T>,
+    take: impl Fn(ResolverMessage) -> Option<T>,
 ) -> Result<T, ResolveError> {
     let silent = || ResolveError::Silent { service, waited: patience };
     let begun = Instant::now();
@@ -226,7 +229,7 @@ fn ask<T>(
             match socket.recv(&mut answer) {
                 Ok(length) => {
                     // What is not an answer of ours came from another host.
-                    if let Some(taken) = Message::decode(&answer[..length], None).ok().and_then(&take) {
+                    if let Some(taken) = ResolverMessage::decode(&answer[..length], None).ok().and_then(&take) {
                         return Ok(taken);
                     }
                 }

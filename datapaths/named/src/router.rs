@@ -128,7 +128,7 @@ pub struct Counts {
 pub struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
-    metrics: Option<paceline_scrape::Server>,
+    metrics: Option<paceline_scrape::ScrapeServer>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -191,7 +191,7 @@ impl Server {
 
     /// Where Prometheus asks.
     pub fn metrics(&self) -> Option<SocketAddr> {
-        self.metrics.as_ref().map(paceline_scrape::Server::address)
+        self.metrics.as_ref().map(paceline_scrape::ScrapeServer::address)
     }
 
     /// What it has done, all threads together.

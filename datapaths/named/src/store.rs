@@ -19,8 +19,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use paceline_files::Draft;
-use paceline_icn::name::Kind;
-use paceline_icn::{Name, Record};
+use paceline_icn::name::NameKind;
+use paceline_icn::{Name, SignedRecord};
 use ring::signature::Ed25519KeyPair;
 
 pub use check::Checked;
@@ -93,7 +93,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::object`].
-    pub fn record(&self, name: &Name) -> Result<Option<Record>, StoreError> {
+    pub fn record(&self, name: &Name) -> Result<Option<SignedRecord>, StoreError> {
         Ok(self.object(name)?.and_then(|stored| stored.record().cloned()))
     }
 
@@ -110,7 +110,7 @@ impl Store {
         expires: u64,
         target: Name,
     ) -> Result<Name, StoreError> {
-        let record = Record::sign(key, label, version, expires, target).map_err(StoreError::Record)?;
+        let record = SignedRecord::sign(key, label, version, expires, target).map_err(StoreError::Record)?;
         let name = record.name();
         if let Some(known) = self.record(&name)?
             && known.version >= version
@@ -125,7 +125,7 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep(&self, record: &Record) -> Result<(), StoreError> {
+    pub fn keep(&self, record: &SignedRecord) -> Result<(), StoreError> {
         let mut draft = Draft::within(&self.folder)?;
         draft.write_all(&record.encode()).map_err(|error| write_failed(&self.folder, error))?;
         Ok(draft.place(&self.path_of(&record.name()))?)
@@ -134,6 +134,6 @@ impl Store {
     /// Whether this could be the name of an object or record, for the names of files.
     pub(crate) fn is_ours(file: &str) -> Option<Name> {
         let name: Name = file.parse().ok()?;
-        (name.to_string() == file && matches!(name.kind(), Kind::Object | Kind::Signed)).then_some(name)
+        (name.to_string() == file && matches!(name.kind(), NameKind::Object | NameKind::Signed)).then_some(name)
     }
 }

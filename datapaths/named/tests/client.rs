@@ -6,8 +6,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use paceline_cc::Rate;
-use paceline_icn::name::Kind;
-use paceline_icn::wire::{DATA_HEAD, Data, Request};
+use paceline_icn::name::NameKind;
+use paceline_icn::wire::{DATA_HEAD, UnitHead, UnitRequest};
 use paceline_icn::{Name, UNIT};
 use paceline_named::client::{FetchError, Reader, fetch_blocking, fetch_to_file};
 
@@ -64,7 +64,7 @@ fn ranges_and_ends() {
 fn what_no_source_has_and_sources_that_are_not_there_are_said_in_one_line() {
     let shop = Shop::new();
     let server = shop.serve();
-    let unknown = Name::new(Kind::Object, [1; 32]);
+    let unknown = Name::new(NameKind::Object, [1; 32]);
     let error = fetch_blocking(&unknown, &[server.address()], 0..u64::MAX, options()).unwrap_err();
     assert!(error.is_not_found(), "{error}");
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -162,7 +162,7 @@ fn forged_corrupt_and_repeated_units_are_not_delivered() {
         let mut buffer = [0; 2048];
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
-            let Ok(request) = Request::decode(&buffer[..length]) else { return };
+            let Ok(request) = UnitRequest::decode(&buffer[..length]) else { return };
             for unit in request.ranges.iter() {
                 let length = stored.bytes_of(unit);
                 if length == 0 {
@@ -170,7 +170,7 @@ fn forged_corrupt_and_repeated_units_are_not_delivered() {
                 }
                 let head = |nonce| {
                     let stored_units = Some(stored.stored_units());
-                    Data { nonce, unit, stored_units, waited: paceline_cc::Nanos::ZERO, app_limited: false }
+                    UnitHead { nonce, unit, stored_units, waited: paceline_cc::Nanos::ZERO, app_limited: false }
                         .encode_head()
                 };
                 let mut genuine = head(request.nonce).to_vec();

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use paceline_icn::Name;
-use paceline_icn::name::Kind;
+use paceline_icn::name::NameKind;
 use paceline_named::gateway::{Gateway, GatewayConfig};
 use paceline_named::resolver::Whereabouts;
 
@@ -90,7 +90,7 @@ fn objects_ranges_tags_and_errors() {
     let (status, head, body) = ask(gateway.address, "OPTIONS", &path, "");
     assert!(status == 204 && head.contains("allow: get, head, options") && body.is_empty(), "{head}");
 
-    let unknown = Name::new(Kind::Object, [3; 32]);
+    let unknown = Name::new(NameKind::Object, [3; 32]);
     for (method, path, expected, says) in [
         ("GET", "/film.mp4".to_owned(), 404, "no name"),
         ("GET", "/".to_owned(), 404, "/NAME"),

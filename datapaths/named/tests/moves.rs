@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use paceline_cc::{Nanos, Rate};
-use paceline_emulator::{Between, Far, Frame, World};
+use paceline_emulator::{Between, EmulatedWorld, Far, Frame};
 use paceline_icn::Name;
 use paceline_icn::fetch::FetchStats;
 use paceline_linux::clock::{Clock, Lateness};
@@ -17,7 +17,7 @@ use paceline_linux::namespace::{Privilege, privilege};
 use paceline_named::client::{Reader, fetch_blocking};
 use paceline_named::router::{Server, ServerConfig};
 use paceline_named::store::Store;
-use paceline_path::{Direction, Loss, Path, Reorder};
+use paceline_path::{Direction, LossModel, Path, Reorder};
 
 use crate::place::options;
 
@@ -25,7 +25,7 @@ use crate::place::options;
 const MOVED: Ipv4Addr = Ipv4Addr::new(10, 213, 7, 9);
 
 /// A path of 10 ms that loses and reorders this much of what comes; where it cannot be had, says why the test is skipped.
-fn world(test: &str, share: f64, mbps: f64) -> Option<World> {
+fn world(test: &str, share: f64, mbps: f64) -> Option<EmulatedWorld> {
     let ip = Command::new("ip").arg("-V").output().is_ok();
     if privilege() != Privilege::Root || !ip {
         // Not by a macro, whose output is not shown for tests that pass.
@@ -36,12 +36,12 @@ fn world(test: &str, share: f64, mbps: f64) -> Option<World> {
     let build = |direction: Direction| -> Path<Frame> {
         direction.build(7, delay + delay, &|_| Err("no trace")).expect("a good direction")
     };
-    let loss = (share > 0.0).then_some(Loss::Rate(share));
+    let loss = (share > 0.0).then_some(LossModel::Rate(share));
     let reorder = (share > 0.0).then_some(Reorder { share, delay: Nanos::from_millis(2) });
     let down = Direction { rate: Some(Rate::from_mbps(mbps)), delay, loss, reorder, ..Direction::default() };
     let (down, up) = (build(down), build(Direction { delay, ..Direction::default() }));
     let between = Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND };
-    Some(World::build(Far::Isolated, between).expect("a path between namespaces"))
+    Some(EmulatedWorld::build(Far::Isolated, between).expect("a path between namespaces"))
 }
 
 fn run(namespace: &Namespace, line: &str) {
@@ -52,7 +52,7 @@ fn run(namespace: &Namespace, line: &str) {
 }
 
 /// The requester's interface gets another address in place of the one that it has.
-fn moves(world: &World) {
+fn moves(world: &EmulatedWorld) {
     let (near, far) = (world.near(), world.far());
     let route = || Interfaces::open()?.host_route(&far.interface, IpAddr::V4(MOVED));
     far.namespace.enter(route).expect("a namespace").expect("a route");
@@ -65,7 +65,7 @@ fn moves(world: &World) {
     }
 }
 
-fn serve(world: &World, store: &Store) -> Server {
+fn serve(world: &EmulatedWorld, store: &Store) -> Server {
     let listen = SocketAddr::from((world.far().ipv4, 0));
     let store = store.folder().to_owned();
     let config = ServerConfig { store, listen, rate: Rate::INFINITY, threads: 1, metrics: None, upstream: None };

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use paceline_icn::Name;
-use paceline_icn::name::Kind;
+use paceline_icn::name::NameKind;
 use paceline_icn::resolve::{Limits, ResolveKey};
 use paceline_named::resolver::{
     Announcer, Announcing, ResolveError, Service, ServiceConfig, Whereabouts, announce, measure, nearest, resolve,
@@ -80,7 +80,7 @@ fn what_routers_announce_is_found_nearest_first_and_without_those_that_lack_it()
 #[test]
 fn who_has_another_key_announces_nothing_and_no_resolver_is_said_in_one_line() {
     let service = Running::new(None);
-    let name = Name::new(Kind::Object, [9; 32]);
+    let name = Name::new(NameKind::Object, [9; 32]);
     let at = SocketAddr::from(([127, 0, 0, 1], 9));
     let error = announce(&[name], at, TTL, &key(2), service.address, PATIENCE).unwrap_err().to_string();
     assert!(error.contains("key") && !error.contains('\n'), "{error}");
@@ -96,7 +96,7 @@ fn who_has_another_key_announces_nothing_and_no_resolver_is_said_in_one_line() {
 fn garbage_does_not_disturb_and_the_table_outlives_the_service() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state.json");
-    let name = Name::new(Kind::Signed, [8; 32]);
+    let name = Name::new(NameKind::Signed, [8; 32]);
     let at = SocketAddr::from(([127, 0, 0, 1], 9));
     {
         let service = Running::new(Some(&state));
@@ -186,7 +186,7 @@ mod dns {
         let server = Dnsmasq(child);
         // It takes a moment until it answers.
         let zone = Zone { zone: "content.test".into(), server: Some(at) };
-        while zone.resolve(&Name::new(Kind::Object, [0; 32]), SECOND).is_err() {
+        while zone.resolve(&Name::new(NameKind::Object, [0; 32]), SECOND).is_err() {
             std::thread::sleep(Duration::from_millis(20));
         }
         Some((server, at))
@@ -197,8 +197,8 @@ mod dns {
         let shop = Shop::new();
         let name = shop.publish(b"a film");
         let router = shop.serve();
-        let other = Name::new(Kind::Object, [7; 32]);
-        let wrong = Name::new(Kind::Object, [6; 32]);
+        let other = Name::new(NameKind::Object, [7; 32]);
+        let wrong = Name::new(NameKind::Object, [6; 32]);
         let records = [
             format!("{name}.content.test,paceline-icn={}", router.address()),
             format!("{name}.content.test,something else"),

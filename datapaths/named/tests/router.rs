@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use paceline_cc::Rate;
-use paceline_icn::name::Kind;
-use paceline_icn::wire::{Answer, Data, Nack, PADDED, Reason, Request, Token};
+use paceline_icn::name::NameKind;
+use paceline_icn::wire::{AddressToken, MissingReason, Nack, PADDED, UnitAnswer, UnitHead, UnitRequest};
 use paceline_icn::{Layout, Name, Ranges, UNIT, Units};
 use paceline_named::router::{Server, ServerConfig, ServerError};
 use paceline_named::store::StoreError;
@@ -44,16 +44,16 @@ pub(crate) fn published_in(place: &Place, units: u64) -> (Name, Vec<u8>) {
 
 /// An object that is nowhere.
 pub(crate) fn other() -> Name {
-    Name::new(Kind::Object, [9; 32])
+    Name::new(NameKind::Object, [9; 32])
 }
 
 /// A receiver without a controller.
 pub(crate) struct Client {
     socket: UdpSocket,
     pub(crate) nonce: u64,
-    pub(crate) token: Option<Token>,
+    pub(crate) token: Option<AddressToken>,
     pub(crate) units: BTreeMap<u64, Vec<u8>>,
-    heads: Vec<Data>,
+    heads: Vec<UnitHead>,
     pub(crate) nacks: Vec<Nack>,
     got_bytes: usize,
     sent_bytes: usize,
@@ -76,7 +76,7 @@ impl Client {
     pub(crate) fn ask(&mut self, of: Name, first: u64, count: u32, padded: usize, messages: usize) {
         let ranges = Ranges::new(Units { first, count }).expect("1 to 64");
         let mut bytes = Vec::new();
-        Request { nonce: self.nonce, name: of, ranges, token: self.token, hops: 0, padded }.encode(&mut bytes);
+        UnitRequest { nonce: self.nonce, name: of, ranges, token: self.token, hops: 0, padded }.encode(&mut bytes);
         self.sent_bytes += bytes.len();
         self.socket.send(&bytes).expect("loopback");
         for _ in 0..messages {
@@ -89,14 +89,14 @@ impl Client {
         self.socket.set_read_timeout(Some(patience)).expect("not zero");
         let Ok(length) = self.socket.recv(&mut buffer) else { return false };
         self.got_bytes += length;
-        match Answer::decode(&buffer[..length]).expect("an answer") {
-            Answer::Data(head, bytes) => {
+        match UnitAnswer::decode(&buffer[..length]).expect("an answer") {
+            UnitAnswer::Data(head, bytes) => {
                 assert_eq!(head.nonce, self.nonce);
                 self.units.insert(head.unit, bytes.to_vec());
                 self.heads.push(head);
             }
-            Answer::Nack(nack) => self.nacks.push(nack),
-            Answer::Grant(grant) => self.token = Some(grant.token),
+            UnitAnswer::Nack(nack) => self.nacks.push(nack),
+            UnitAnswer::Grant(grant) => self.token = Some(grant.token),
         }
         true
     }
@@ -109,16 +109,16 @@ fn units_come_as_they_are_stored() {
     let mut client = Client::of(server.address());
     // Token, refusal of the rest, two units.
     client.ask(name, 0, 10, PADDED, 4);
-    assert_eq!((client.units.len(), client.nacks[0].reason), (2, Reason::NoToken));
+    assert_eq!((client.units.len(), client.nacks[0].reason), (2, MissingReason::NoToken));
     client.ask(name, 2, 64, 0, 64);
     // To the end and past it: 34 units and a refusal.
     client.ask(name, 66, 40, 0, 35);
     let got: Vec<u8> = client.units.values().flatten().copied().collect();
     assert!(got == bytes, "every byte in its place");
     assert!(client.heads.iter().all(|head| head.stored_units == Some(100)));
-    assert_eq!((client.nacks[1].units, client.nacks[1].reason), (Units { first: 100, count: 6 }, Reason::End));
+    assert_eq!((client.nacks[1].units, client.nacks[1].reason), (Units { first: 100, count: 6 }, MissingReason::End));
     client.ask(other(), 0, 3, 0, 1);
-    assert_eq!(client.nacks[2].reason, Reason::NotFound);
+    assert_eq!(client.nacks[2].reason, MissingReason::NotFound);
     let counts = server.stop().expect("it ran");
     assert_eq!((counts.router.sent_units, counts.router.granted, counts.unread), (100, 1, 0));
     assert_eq!(counts.sent_bytes, (bytes.len() + 100 * 30) as u64);
@@ -131,7 +131,7 @@ fn an_address_that_proves_nothing_gets_three_times_its_bytes_at_most() {
     let mut client = Client::of(server.address());
     for (round, padded) in [0, 100, 470, 480, 960, 1000, 1200, 1440].into_iter().cycle().take(64).enumerate() {
         // As from an address that is false: it never learns its token, or has one of its own making.
-        client.token = (round % 3 == 0).then_some(Token([round as u8; 24]));
+        client.token = (round % 3 == 0).then_some(AddressToken([round as u8; 24]));
         client.ask(name, 7, 64, padded, 0);
     }
     while client.take(Duration::from_millis(500)) {}
@@ -149,7 +149,7 @@ fn an_object_that_changes_is_not_served_on() {
     let file = std::fs::File::options().write(true).open(&path).expect("the file");
     file.set_len(10 * UNIT as u64).expect("shorter");
     client.ask(name, 400, 20, 0, 1);
-    assert_eq!(client.nacks[0].reason, Reason::Changed);
+    assert_eq!(client.nacks[0].reason, MissingReason::Changed);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn what_cannot_be_is_said_in_one_line() {
 }
 
 /// What a router says of an object's first unit.
-fn said_of(client: &mut Client, name: Name) -> Option<Reason> {
+fn said_of(client: &mut Client, name: Name) -> Option<MissingReason> {
     client.units.clear();
     client.nacks.clear();
     client.ask(name, 0, 1, 0, 1);
@@ -255,7 +255,7 @@ fn an_object_that_was_removed_is_let_go_of() {
     while open() {
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(said_of(&mut client, name), Some(Reason::NotFound));
+    assert_eq!(said_of(&mut client, name), Some(MissingReason::NotFound));
     // Published again, it is there again; and again, it is the same.
     for _ in 0..2 {
         std::fs::write(place.store.folder().join("again"), &bytes).expect("room");
@@ -281,7 +281,7 @@ fn what_is_not_a_file_holds_up_no_one() {
     ];
     for (what, make) in make {
         make();
-        assert_eq!(said_of(&mut client, other()), Some(Reason::Changed), "{what}");
+        assert_eq!(said_of(&mut client, other()), Some(MissingReason::Changed), "{what}");
         assert_eq!(said_of(&mut client, name), None, "{what}");
         let error = place.store.stat(&other()).expect_err("not an object").to_string();
         assert!(error.contains("is not a regular file"), "{what}: {error}");

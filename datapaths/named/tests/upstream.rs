@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use paceline_icn::Name;
-use paceline_icn::name::Kind;
-use paceline_icn::wire::{PADDED, Reason, Request};
+use paceline_icn::name::NameKind;
+use paceline_icn::wire::{MissingReason, PADDED, UnitRequest};
 use paceline_named::Store;
 use paceline_named::router::{Server, ServerConfig, ServerError, UpstreamConfig};
 
@@ -89,7 +89,7 @@ fn what_no_router_has_is_refused() {
     let mut client = Client::of(router.address());
     client.ask(other(), 0, 1, PADDED, 2);
     client.ask(other(), 0, 1, 0, 1);
-    assert_eq!(client.nacks.last().expect("a refusal").reason, Reason::NotFound);
+    assert_eq!(client.nacks.last().expect("a refusal").reason, MissingReason::NotFound);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn routers_that_name_each_other_are_found_out() {
     let second = Server::start(&second).expect("a router");
     let mut client = Client::of(first.address());
     client.ask(other(), 0, 1, PADDED, 2);
-    let refused = |client: &Client| client.nacks.iter().any(|nack| nack.reason == Reason::Loop);
+    let refused = |client: &Client| client.nacks.iter().any(|nack| nack.reason == MissingReason::Loop);
     for _ in 0..50 {
         if refused(&client) {
             break;
@@ -140,7 +140,7 @@ fn who_asks_for_many_objects_leaves_others_theirs() {
         std::thread::sleep(Duration::from_millis(500));
         let mut client = Client::of(router.address());
         let got = fetch(&mut client, wanted, 50);
-        let refused = client.nacks.iter().filter(|nack| nack.reason == Reason::Busy).count();
+        let refused = client.nacks.iter().filter(|nack| nack.reason == MissingReason::Busy).count();
         done.store(true, Ordering::Relaxed);
         assert!(got == bytes && refused == 0, "{} bytes, refused {refused} times", got.len());
     });
@@ -211,14 +211,14 @@ fn the_number_that_one_upstream_sees_tells_nothing_of_another() {
     client.ask(other(), 0, 1, PADDED, 2);
     let mut numbers = Vec::new();
     for byte in 1..=3 {
-        let name = Name::new(Kind::Object, [byte; 32]);
+        let name = Name::new(NameKind::Object, [byte; 32]);
         client.ask(name, 0, 1, 0, 0);
         for origin in &origins {
             origin.set_read_timeout(Some(Duration::from_secs(5))).expect("not zero");
             let mut buffer = [0; 2048];
             let number = loop {
                 let length = origin.recv(&mut buffer).expect("a request");
-                let request = Request::decode(&buffer[..length]).expect("a router's");
+                let request = UnitRequest::decode(&buffer[..length]).expect("a router's");
                 if request.name == name {
                     break request.nonce;
                 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use paceline_emulator::command::{self, CommandError};
-use paceline_emulator::machine::Verdict;
+use paceline_emulator::machine::Fitness;
 
 use crate::Elf;
 
@@ -39,7 +39,7 @@ pub struct Examined {
     /// The scripts on the way, then the program that runs in the end.
     pub chain: Vec<PathBuf>,
     /// How the shim does with it.
-    pub verdict: Verdict,
+    pub verdict: Fitness,
     /// Its AddressSanitizer is to be told that another library comes first.
     pub wants_order: bool,
 }
@@ -51,9 +51,9 @@ impl Examined {
         let by: String = self.chain[1..].iter().map(|path| format!(", run by {}", path.display())).collect();
         let via = if by.is_empty() { by } else { format!(" (a script{by})") };
         let (verdict, detail) = match &self.verdict {
-            Verdict::Works(detail) => ("works", detail),
-            Verdict::FallsBack(detail) => ("works in part", detail),
-            Verdict::No(detail) => ("cannot be served", detail),
+            Fitness::Works(detail) => ("works", detail),
+            Fitness::FallsBack(detail) => ("works in part", detail),
+            Fitness::No(detail) => ("cannot be served", detail),
         };
         format!("{}{via}: {verdict}: {detail}", name.display())
     }
@@ -81,7 +81,7 @@ pub fn examine(path: &Path, library: Option<&Elf>) -> Result<Examined, CommandEr
                 wants_order = elf.wants_order();
                 judge(&path, &elf, library)
             }
-            Err(error) => Verdict::FallsBack(format!("it cannot be examined ({error}); it may or may not work")),
+            Err(error) => Fitness::FallsBack(format!("it cannot be examined ({error}); it may or may not work")),
         };
         return Ok(Examined { chain, verdict, wants_order });
     }
@@ -129,7 +129,7 @@ fn interpreter(line: &[u8]) -> Kind {
 }
 
 /// Why a program cannot be served, or what of it may not be.
-fn judge(path: &Path, elf: &Elf, library: Option<&Elf>) -> Verdict {
+fn judge(path: &Path, elf: &Elf, library: Option<&Elf>) -> Fitness {
     if elf.go {
         return no(
             "it is a Go program, which calls the kernel without the C library; put a proxy such as nginx in front of it",
@@ -161,20 +161,20 @@ fn judge(path: &Path, elf: &Elf, library: Option<&Elf>) -> Verdict {
         ));
     }
     if let Some((_, setting)) = MASTERS.iter().find(|(name, _)| path.file_name() == Some(OsStr::new(name))) {
-        return Verdict::FallsBack(format!(
+        return Fitness::FallsBack(format!(
             "what it starts gets a clean environment, without the library; keep LD_PRELOAD and the variables of paceline: {setting}"
         ));
     }
     if elf.uses_io_uring() {
-        return Verdict::FallsBack("it links liburing: what it sends through io_uring is not shaped".to_owned());
+        return Fitness::FallsBack("it links liburing: what it sends through io_uring is not shaped".to_owned());
     }
     let library = if elf.is_musl() { "musl" } else { "glibc" };
     let order = if elf.wants_order() { format!(", AddressSanitizer (with {ASAN}={ORDER})") } else { String::new() };
-    Verdict::Works(format!("dynamically linked, {}, {library}{order}", elf.architecture()))
+    Fitness::Works(format!("dynamically linked, {}, {library}{order}", elf.architecture()))
 }
 
-fn no(reason: &str) -> Verdict {
-    Verdict::No(reason.to_owned())
+fn no(reason: &str) -> Fitness {
+    Fitness::No(reason.to_owned())
 }
 
 /// What makes the kernel start a file in secure-execution mode (ld.so(8)), if anything does. Root gains nothing from it.

@@ -15,7 +15,7 @@
 //! - Ticks come late, each for its own time, at the next call; the last one that is due at an acknowledgement comes after it.
 
 use paceline_cc::{Cause, Controller, Ecn, Lost, Nanos, Pacing, Phase, Rate, Time};
-use paceline_transport::{Arrived, Config, Delivery, Driver, Load, Marks, Packet, Progress};
+use paceline_transport::{AckProgress, ArrivalClock, Delivery, Departing, Driver, Marks, SenderConfig, SentPacket};
 
 use crate::flight::{self, Flight};
 
@@ -36,7 +36,7 @@ pub struct Bridge {
     in_flight: u64,
     /// In flight before the batch of acknowledgements that is coming in.
     prior: Option<u64>,
-    acked: Vec<Packet>,
+    acked: Vec<SentPacket>,
     front: Front,
     lost: Vec<Lost>,
     /// Lost bytes that no acknowledgement has reported.
@@ -89,7 +89,7 @@ impl Bridge {
     pub fn new(controller: Box<dyn Controller>, mtu: u16) -> Self {
         let mtu = u32::from(mtu.max(1));
         let mut bridge = Self {
-            driver: Driver::new(&Config { mss: mtu, ..Config::default() }, controller),
+            driver: Driver::new(&SenderConfig { mss: mtu, ..SenderConfig::default() }, controller),
             flight: Flight::default(),
             credit: Credit::default(),
             in_flight: 0,
@@ -130,10 +130,10 @@ impl Bridge {
         let first = self.in_flight == 0;
         self.in_flight = self.in_flight.saturating_add(u64::from(bytes));
         self.serial += 1;
-        let mut packet = Packet::new(self.next, bytes, now);
+        let mut packet = SentPacket::new(self.next, bytes, now);
         packet.serial = self.serial;
         // quinn does not say what waits; a controller asks only whether a chirp can be filled.
-        self.driver.sent(now, &mut packet, &Load { in_flight: self.in_flight, unsent: u64::MAX, first });
+        self.driver.sent(now, &mut packet, &Departing { in_flight: self.in_flight, unsent: u64::MAX, first });
         self.flight.push(packet);
         self.next = self.next.saturating_add(u64::from(bytes));
         self.credit.bytes = self.credit.bytes.saturating_sub(u64::from(bytes));
@@ -182,7 +182,7 @@ impl Bridge {
     }
 
     fn deliver(&mut self, now: Time, prior_in_flight: u64, app_limited: bool) -> Option<Nanos> {
-        let mut delivery = self.driver.delivered(now, &mut self.acked, false, &Arrived::Unknown);
+        let mut delivery = self.driver.delivered(now, &mut self.acked, false, &ArrivalClock::Unknown);
         let newest = delivery.newest.as_mut()?;
         newest.window_limited &= !app_limited;
         let sent_at = newest.sent_at;
@@ -200,7 +200,7 @@ impl Bridge {
             self.timeouts = 0;
         }
         let lost_bytes = std::mem::take(&mut self.lost_bytes);
-        let progress = Progress { prior_in_flight, lost_bytes, ..self.progress() };
+        let progress = AckProgress { prior_in_flight, lost_bytes, ..self.progress() };
         self.driver.acknowledge(now, &delivery, &progress);
         delivery.rtt
     }
@@ -209,8 +209,8 @@ impl Bridge {
         self.driver.config().mss
     }
 
-    fn progress(&self) -> Progress {
-        Progress { phase: self.phase, ..Progress::at(self.front.end, self.next, self.in_flight) }
+    fn progress(&self) -> AckProgress {
+        AckProgress { phase: self.phase, ..AckProgress::at(self.front.end, self.next, self.in_flight) }
     }
 
     /// `lost_bytes` were declared lost, the last of them sent at `sent_at`; zero: a packet sent then was marked.
@@ -273,7 +273,7 @@ impl Bridge {
         } else {
             self.phase = Phase::Cwr;
             let marks = Marks { bytes: u64::from(self.mtu()), packets: 1, echo: true };
-            self.driver.acknowledge(now, &Delivery::default(), &Progress { marks, ..self.progress() });
+            self.driver.acknowledge(now, &Delivery::default(), &AckProgress { marks, ..self.progress() });
         }
     }
 

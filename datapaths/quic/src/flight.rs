@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use paceline_cc::{Lost, Nanos, Time};
-use paceline_transport::Packet;
+use paceline_transport::SentPacket;
 
 /// Most packets remembered (our choice: 1 Gbit/s and 1.5 s). The end that only acknowledges has its packets reported as
 /// sent and never as acknowledged.
@@ -16,11 +16,11 @@ const MOST: usize = 1 << 17;
 /// Packets in the order of their departures; of one that is settled in part, what is left.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    packets: VecDeque<Packet>,
+    packets: VecDeque<SentPacket>,
 }
 
 impl Flight {
-    pub(crate) fn push(&mut self, packet: Packet) {
+    pub(crate) fn push(&mut self, packet: SentPacket) {
         if self.packets.len() == MOST {
             self.packets.pop_front();
         }
@@ -28,7 +28,7 @@ impl Flight {
     }
 
     /// Settles the first `bytes` of what left at `sent_at`; `None` for a packet not known (an MTU probe).
-    pub(crate) fn acked(&mut self, sent_at: Time, bytes: u32) -> Option<Packet> {
+    pub(crate) fn acked(&mut self, sent_at: Time, bytes: u32) -> Option<SentPacket> {
         let from = self.packets.partition_point(|packet| packet.sent_at < sent_at);
         let mut batch = self.packets.range_mut(from..).take_while(|packet| packet.sent_at == sent_at);
         let first = batch.find(|packet| packet.bytes > 0)?;
@@ -79,7 +79,7 @@ impl Flight {
 }
 
 /// Takes up to `bytes` off the front of `packet`; answers what is left of them.
-fn settle(packet: &mut Packet, bytes: u32) -> u32 {
+fn settle(packet: &mut SentPacket, bytes: u32) -> u32 {
     let part = bytes.min(packet.bytes);
     packet.seq += u64::from(part);
     packet.bytes -= part;

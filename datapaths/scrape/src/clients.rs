@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
-use crate::format::Format;
-use crate::http::{Names, Request, Scrape, parse};
+use crate::format::ScrapeFormat;
+use crate::http::{Names, Scrape, ScrapeRequest, parse};
 
 /// Most connections at a time; one more ends the oldest (our choice).
 pub const CLIENTS: usize = 16;
@@ -83,11 +83,11 @@ impl Clients {
     }
 
     /// Answers those that wait, with numbers that are made once for each format.
-    pub fn answer(&mut self, numbers: impl Fn(Format) -> String) {
+    pub fn answer(&mut self, numbers: impl Fn(ScrapeFormat) -> String) {
         let mut made: [Option<String>; 2] = [None, None];
         self.all.retain_mut(|client| {
             let Stage::Metrics(scrape) = client.stage else { return true };
-            let made = &mut made[usize::from(scrape.format == Format::OpenMetrics)];
+            let made = &mut made[usize::from(scrape.format == ScrapeFormat::OpenMetrics)];
             client.stage = Stage::Answer(scrape.answer(made.get_or_insert_with(|| numbers(scrape.format))));
             client.proceed().unwrap_or(false)
         });
@@ -134,9 +134,9 @@ impl Client {
             let (count, _) = recv(&self.socket, &mut bytes, RecvFlags::empty())?;
             request.extend_from_slice(&bytes[..count]);
             self.stage = match parse(request, *names) {
-                Request::Incomplete => return Ok(count > 0),
-                Request::Metrics(scrape) => Stage::Metrics(scrape),
-                Request::Refused(refusal) => Stage::Answer(refusal.answer()),
+                ScrapeRequest::Incomplete => return Ok(count > 0),
+                ScrapeRequest::Metrics(scrape) => Stage::Metrics(scrape),
+                ScrapeRequest::Refused(refusal) => Stage::Answer(refusal.answer()),
             };
         }
         let Stage::Answer(answer) = &self.stage else { return Ok(true) };

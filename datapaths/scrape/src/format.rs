@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// How numbers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum ScrapeFormat {
     /// Prometheus's text format 0.0.4.
     #[default]
     Text,
@@ -12,7 +12,7 @@ pub enum Format {
     OpenMetrics,
 }
 
-impl Format {
+impl ScrapeFormat {
     /// Its media type.
     pub const fn content_type(self) -> &'static str {
         match self {
@@ -23,13 +23,13 @@ impl Format {
 }
 
 /// The format for a request's `Accept` (RFC 9110 section 12.5.1): `OpenMetrics` when it is named and nothing else is preferred.
-pub fn of_accept(accept: &str) -> Format {
-    let mut best = (Format::Text, 0.0);
+pub fn of_accept(accept: &str) -> ScrapeFormat {
+    let mut best = (ScrapeFormat::Text, 0.0);
     for range in accept.split(',') {
         let mut parts = range.split(';').map(str::trim);
         let format = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
-            "application/openmetrics-text" => Format::OpenMetrics,
-            "text/plain" | "text/*" | "*/*" => Format::Text,
+            "application/openmetrics-text" => ScrapeFormat::OpenMetrics,
+            "text/plain" | "text/*" | "*/*" => ScrapeFormat::Text,
             _ => continue,
         };
         let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1.0, |q| q.parse().unwrap_or(0.0));
@@ -82,16 +82,16 @@ mod tests {
             (
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                  text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-                Format::OpenMetrics,
+                ScrapeFormat::OpenMetrics,
             ),
-            ("application/vnd.google.protobuf;q=0.7,text/plain;version=0.0.4;q=0.3", Format::Text),
-            ("text/plain", Format::Text),
-            ("*/*", Format::Text),
-            ("", Format::Text),
-            ("text/plain, application/openmetrics-text;q=0.5", Format::Text),
-            ("Application/OpenMetrics-Text", Format::OpenMetrics),
-            ("application/openmetrics-text;q=0", Format::Text),
-            ("application/openmetrics-text;q=x, ;;,", Format::Text),
+            ("application/vnd.google.protobuf;q=0.7,text/plain;version=0.0.4;q=0.3", ScrapeFormat::Text),
+            ("text/plain", ScrapeFormat::Text),
+            ("*/*", ScrapeFormat::Text),
+            ("", ScrapeFormat::Text),
+            ("text/plain, application/openmetrics-text;q=0.5", ScrapeFormat::Text),
+            ("Application/OpenMetrics-Text", ScrapeFormat::OpenMetrics),
+            ("application/openmetrics-text;q=0", ScrapeFormat::Text),
+            ("application/openmetrics-text;q=x, ;;,", ScrapeFormat::Text),
         ] {
             assert_eq!(of_accept(accept), format, "{accept}");
         }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use crate::format::{Format, of_accept};
+use crate::format::{ScrapeFormat, of_accept};
 
 /// Longest request (our choice: Prometheus sends some 300 bytes).
 const LONGEST: usize = 8192;
@@ -11,7 +11,7 @@ const HEADERS: usize = 64;
 
 /// What to do with the bytes of a request so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ScrapeRequest {
     /// Wait for more.
     Incomplete,
     /// Answer with the metrics.
@@ -57,7 +57,7 @@ impl Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrape {
     /// How they are to be written.
-    pub format: Format,
+    pub format: ScrapeFormat,
     /// `HEAD`: without them.
     pub head: bool,
 }
@@ -101,13 +101,13 @@ impl Names {
 }
 
 /// What to do with the bytes of a request so far.
-pub fn parse(bytes: &[u8], names: Names) -> Request {
+pub fn parse(bytes: &[u8], names: Names) -> ScrapeRequest {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let parsed = request.parse(bytes);
-    let refused = |status| Request::Refused(Refusal { status, head: request.method == Some("HEAD") });
+    let refused = |status| ScrapeRequest::Refused(Refusal { status, head: request.method == Some("HEAD") });
     match parsed {
-        Ok(httparse::Status::Partial) if bytes.len() < LONGEST => return Request::Incomplete,
+        Ok(httparse::Status::Partial) if bytes.len() < LONGEST => return ScrapeRequest::Incomplete,
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
             return refused("431 Request Header Fields Too Large");
         }
@@ -132,7 +132,7 @@ pub fn parse(bytes: &[u8], names: Names) -> Request {
     }
     match method {
         "GET" | "HEAD" if path == "/metrics" => {
-            Request::Metrics(Scrape { format: format(request.headers), head: method == "HEAD" })
+            ScrapeRequest::Metrics(Scrape { format: format(request.headers), head: method == "HEAD" })
         }
         "OPTIONS" if ["/metrics", "*"].contains(&path) => refused(OPTIONS),
         "GET" | "HEAD" | "OPTIONS" => refused("404 Not Found"),
@@ -158,7 +158,7 @@ fn split(target: &str) -> (Option<&str>, &str) {
 }
 
 /// What its `Accept` asks for; several are one list (RFC 9110 section 5.3).
-fn format(headers: &[httparse::Header<'_>]) -> Format {
+fn format(headers: &[httparse::Header<'_>]) -> ScrapeFormat {
     let accepts = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
     let accepts: Vec<_> = accepts.map(|header| String::from_utf8_lossy(header.value)).collect();
     of_accept(&accepts.join(","))
@@ -177,10 +177,10 @@ fn answer(status: &str, kind: &str, more: &str, body: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const TEXT: Request = Request::Metrics(Scrape { format: Format::Text, head: false });
+    const TEXT: ScrapeRequest = ScrapeRequest::Metrics(Scrape { format: ScrapeFormat::Text, head: false });
 
-    const fn refused(status: &'static str) -> Request {
-        Request::Refused(Refusal { status, head: false })
+    const fn refused(status: &'static str) -> ScrapeRequest {
+        ScrapeRequest::Refused(Refusal { status, head: false })
     }
 
     #[test]
@@ -192,9 +192,9 @@ mod tests {
             parse(
                 b"HEAD /metrics HTTP/1.1\r\nhost:\r\naccept: text/plain;q=0.1\r\nAccept: application/openmetrics-text\r\n\r\n"
             ),
-            Request::Metrics(Scrape { format: Format::OpenMetrics, head: true })
+            ScrapeRequest::Metrics(Scrape { format: ScrapeFormat::OpenMetrics, head: true })
         );
-        let head = Request::Refused(Refusal { status: "404 Not Found", head: true });
+        let head = ScrapeRequest::Refused(Refusal { status: "404 Not Found", head: true });
         assert_eq!(parse(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n"), head);
         for (line, status) in [
             ("GET /", "404 Not Found"),
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(parse(b"\x16\x03\x01\x02"), bad);
         assert_eq!(parse(b"GET /metrics HTTP/1.1\r\n\r\n"), bad);
         assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n"), bad);
-        assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost"), Request::Incomplete);
+        assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nHost"), ScrapeRequest::Incomplete);
         let endless = [b"GET /metrics HTTP/1.1\r\nX: ".as_slice(), &[b'x'; LONGEST]].concat();
         assert_eq!(parse(&endless), refused("431 Request Header Fields Too Large"));
         let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "X: x\r\n".repeat(HEADERS + 1));

@@ -14,9 +14,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use clients::{CLIENTS, Clients};
-pub use format::{Format, of_accept};
-pub use http::{Names, Refusal, Request, Scrape, parse};
-pub use serve::{Bound, Numbers, Server};
+pub use format::{ScrapeFormat, of_accept};
+pub use http::{Names, Refusal, Scrape, ScrapeRequest, parse};
+pub use serve::{BoundServer, Numbers, ScrapeServer};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Build {
@@ -35,12 +35,12 @@ pub fn registry(versions: impl IntoIterator<Item = impl Into<String>>) -> Regist
 }
 
 /// What a registry has, in a format.
-pub fn expose(registry: &Registry, format: Format) -> String {
+pub fn expose(registry: &Registry, format: ScrapeFormat) -> String {
     let mut encoded = String::new();
     // A string takes everything.
     let _ = text::encode(&mut encoded, registry);
     match format {
-        Format::OpenMetrics => encoded,
-        Format::Text => format::to_text(&encoded),
+        ScrapeFormat::OpenMetrics => encoded,
+        ScrapeFormat::Text => format::to_text(&encoded),
     }
 }

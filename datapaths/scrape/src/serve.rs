@@ -10,29 +10,29 @@ use std::time::Instant;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::clients::{CLIENTS, Clients};
-use crate::format::Format;
+use crate::format::ScrapeFormat;
 use crate::http::Names;
 
 /// The numbers of the moment, in a format. It is called between clients, and nothing else waits for them.
-pub type Numbers = Box<dyn Fn(Format) -> String + Send>;
+pub type Numbers = Box<dyn Fn(ScrapeFormat) -> String + Send>;
 
 /// An address that is answered until this is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct ScrapeServer {
     address: SocketAddr,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
-    /// Takes the address: then a scrape waits until [`Bound::answer`].
+impl ScrapeServer {
+    /// Takes the address: then a scrape waits until [`BoundServer::answer`].
     ///
     /// # Errors
     /// The address cannot be had.
-    pub fn bind(address: SocketAddr) -> io::Result<Bound> {
+    pub fn bind(address: SocketAddr) -> io::Result<BoundServer> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Bound { address: listener.local_addr()?, listener })
+        Ok(BoundServer { address: listener.local_addr()?, listener })
     }
 
     /// Where it answers.
@@ -41,7 +41,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ScrapeServer {
     fn drop(&mut self) {
         // A counter that is full has woken it already.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
@@ -53,12 +53,12 @@ impl Drop for Server {
 
 /// An address that is not answered yet.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundServer {
     address: SocketAddr,
     listener: TcpListener,
 }
 
-impl Bound {
+impl BoundServer {
     /// Where it will answer.
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -68,12 +68,12 @@ impl Bound {
     ///
     /// # Errors
     /// There are no resources.
-    pub fn answer(self, numbers: Numbers) -> io::Result<Server> {
+    pub fn answer(self, numbers: Numbers) -> io::Result<ScrapeServer> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (address, stopped) = (self.address, stop.clone());
         let thread = thread::Builder::new().name("metrics".to_owned());
         let thread = thread.spawn(move || run(&self.listener, Names::at(address), &stopped, &numbers))?;
-        Ok(Server { address, stop, thread: Some(thread) })
+        Ok(ScrapeServer { address, stop, thread: Some(thread) })
     }
 }
 
@@ -109,13 +109,13 @@ mod tests {
 
     use super::*;
 
-    fn server() -> Server {
+    fn server() -> ScrapeServer {
         let registry = crate::registry(["1.2.3"]);
-        let bound = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let bound = ScrapeServer::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         bound.answer(Box::new(move |format| crate::expose(&registry, format))).unwrap()
     }
 
-    fn ask(server: &Server, request: &str) -> String {
+    fn ask(server: &ScrapeServer, request: &str) -> String {
         let mut client = TcpStream::connect(server.address()).unwrap();
         client.write_all(request.as_bytes()).unwrap();
         let mut text = String::new();

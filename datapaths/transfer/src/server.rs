@@ -18,7 +18,7 @@ use paceline_alcc::transfer::{Answer, Breach, Request, Status};
 use paceline_alcc::{Engine, Mode, Options};
 use paceline_cc::{Ability, Misfit, Spec};
 use paceline_files::OutputError;
-use paceline_icn::{Sharing, Source};
+use paceline_icn::{CountedAddress, Sharing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
 
@@ -263,7 +263,7 @@ impl Terms {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Scope(String),
-    Address(Source),
+    Address(CountedAddress),
 }
 
 /// Takes uploads, and gives files.

@@ -10,8 +10,8 @@ use paceline_transport::{AckSegment, Segment};
 use paceline_linux::clock::Clock;
 
 use super::seal::{Rejected, Session};
-use super::socket::{Datagram, Offload, Socket};
-use super::wire::{self, Beyond, Header, Kind, control::Close};
+use super::socket::{Datagram, Offload, SessionSocket};
+use super::wire::{self, Beyond, PacketHeader, PacketKind, control::Close};
 
 /// Bytes that wait for one call at most.
 const MOST_BYTES: usize = 65_000;
@@ -48,7 +48,7 @@ pub(super) struct Early {
 
 /// A session with one peer.
 pub struct Channel {
-    socket: Socket,
+    socket: SessionSocket,
     peer: SocketAddr,
     session: Session,
     strays: Strays,
@@ -70,10 +70,10 @@ impl Channel {
     /// # Errors
     /// What the system says when an option of the socket cannot be set.
     pub fn new(socket: UdpSocket, peer: SocketAddr, session: Session, offload: Offload) -> io::Result<Self> {
-        Ok(Self::over(Socket::new(socket, offload)?, peer, session))
+        Ok(Self::over(SessionSocket::new(socket, offload)?, peer, session))
     }
 
-    pub(super) fn over(socket: Socket, peer: SocketAddr, session: Session) -> Self {
+    pub(super) fn over(socket: SessionSocket, peer: SocketAddr, session: Session) -> Self {
         Self {
             socket,
             peer,
@@ -120,7 +120,7 @@ impl Channel {
     /// [`Beyond`] when the session has lasted too long.
     pub fn push_data(&mut self, segment: &Segment, fill: impl FnOnce(&mut [u8])) -> Result<(), Beyond> {
         let codepoint = Codepoint::from(segment.ecn);
-        self.push(Kind::Data, wire::data_flags(segment), codepoint, |out| {
+        self.push(PacketKind::Data, wire::data_flags(segment), codepoint, |out| {
             wire::write_data(out, segment)?;
             let from = out.len();
             out.resize(from + segment.bytes as usize, 0);
@@ -134,7 +134,7 @@ impl Channel {
     /// # Errors
     /// [`Beyond`] when the session has lasted too long.
     pub fn push_ack(&mut self, segment: &AckSegment) -> Result<(), Beyond> {
-        self.push(Kind::Ack, wire::ack_flags(segment), Codepoint::NotEct, |out| wire::write_ack(out, segment))
+        self.push(PacketKind::Ack, wire::ack_flags(segment), Codepoint::NotEct, |out| wire::write_ack(out, segment))
     }
 
     /// Puts the end of the session into the batch.
@@ -142,12 +142,12 @@ impl Channel {
     /// # Errors
     /// [`Beyond`] when the session has lasted too long.
     pub fn push_close(&mut self, close: &Close) -> Result<(), Beyond> {
-        self.push(Kind::Close, 0, Codepoint::NotEct, |out| close.write(out))
+        self.push(PacketKind::Close, 0, Codepoint::NotEct, |out| close.write(out))
     }
 
     fn push(
         &mut self,
-        kind: Kind,
+        kind: PacketKind,
         flags: u8,
         ecn: Codepoint,
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), Beyond>,
@@ -157,7 +157,7 @@ impl Channel {
         }
         let from = self.out.len();
         let number = self.session.take_number();
-        let header = Header { kind, flags, session: self.session.id, number };
+        let header = PacketHeader { kind, flags, session: self.session.id, number };
         if let Err(beyond) = header.write(&mut self.out).and_then(|()| body(&mut self.out)) {
             self.out.truncate(from);
             return Err(beyond);
@@ -238,7 +238,7 @@ impl Channel {
         Ok(count)
     }
 
-    /// As [`Socket::wait`].
+    /// As [`SessionSocket::wait`].
     ///
     /// # Errors
     /// What the system says.
@@ -255,22 +255,22 @@ enum Stray {
 }
 
 fn read<'a>(session: &mut Session, bytes: &'a mut [u8], ce: bool) -> Result<Incoming<'a>, Stray> {
-    let header = Header::read(bytes).map_err(|_| Stray::Foreign)?;
-    if header.kind == Kind::Hello {
+    let header = PacketHeader::read(bytes).map_err(|_| Stray::Foreign)?;
+    if header.kind == PacketKind::Hello {
         return Err(Stray::Hello);
     }
     if header.session != session.id {
         return Err(Stray::Foreign);
     }
-    if !matches!(header.kind, Kind::Data | Kind::Ack | Kind::Close) {
+    if !matches!(header.kind, PacketKind::Data | PacketKind::Ack | PacketKind::Close) {
         return Err(Stray::Foreign);
     }
     let body = session.open(header.number, bytes).map_err(Stray::Rejected)?;
     let incoming = match header.kind {
-        Kind::Data => {
+        PacketKind::Data => {
             wire::read_data(header.flags, body).map(|(segment, payload)| Incoming::Data(segment, payload, ce))
         }
-        Kind::Ack => wire::read_ack(header.flags, body).map(Incoming::Ack),
+        PacketKind::Ack => wire::read_ack(header.flags, body).map(Incoming::Ack),
         _ => Close::read(header.flags, body).map(Incoming::Close),
     };
     incoming.map_err(|_| Stray::Malformed)

@@ -6,14 +6,14 @@ use paceline_cc::datapath::UDP;
 use paceline_cc::{Ability, Misfit, Nanos, Spec};
 
 use crate::seal::TAG;
-use crate::transfer::{Plan, PlanError, room};
-use crate::wire::control::{Hello, Job};
+use crate::transfer::{PlanError, TransferPlan, room};
+use crate::wire::control::{Hello, SessionJob};
 
 /// A transfer that a client wants.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// Which way, and of what.
-    pub job: Job,
+    pub job: SessionJob,
     /// The sender's controller.
     pub controller: Spec,
     /// Largest packet on the path in bytes, IP header included.
@@ -45,13 +45,13 @@ impl Order {
     ///
     /// # Errors
     /// [`OrderError`].
-    pub fn hello(&self, peer: SocketAddr, sealed: bool, patience: Nanos) -> Result<(Hello, Plan), OrderError> {
+    pub fn hello(&self, peer: SocketAddr, sealed: bool, patience: Nanos) -> Result<(Hello, TransferPlan), OrderError> {
         let spec = &self.controller;
         UDP.carries(spec)?;
         let overhead = if sealed { TAG } else { 0 };
         let mss = room(self.mtu, peer.is_ipv4(), overhead, spec.needs(Ability::ReceiverHalf));
         // A receiver needs no more than the name of a controller without a receiver half.
-        let receives = matches!(self.job, Job::Discard | Job::Store);
+        let receives = matches!(self.job, SessionJob::Discard | SessionJob::Store);
         if spec.is_local() && !receives {
             return Err(OrderError::LocalModel);
         }
@@ -68,7 +68,7 @@ impl Order {
             controller,
             name: self.name.clone(),
         };
-        let plan = Plan { controller: spec.clone(), ..Plan::of(&hello, patience)? };
+        let plan = TransferPlan { controller: spec.clone(), ..TransferPlan::of(&hello, patience)? };
         Ok((hello, plan))
     }
 }

@@ -8,10 +8,10 @@ use paceline_cc::{Codepoint, Nanos};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::channel::{Channel, Early};
-use super::seal::{Key, Random, Session, Side, make_key};
-use super::socket::{Offload, Socket};
+use super::seal::{Random, Session, SessionKey, SessionSide, make_key};
+use super::socket::{Offload, SessionSocket};
 use super::wire::control::{Challenge, Cookie, Hello, Refuse, Welcome, proved};
-use super::wire::{Beyond, Header, Kind};
+use super::wire::{Beyond, PacketHeader, PacketKind};
 use paceline_linux::clock::Clock;
 
 /// First wait for an answer; it doubles each time, as a retransmission timeout does.
@@ -68,7 +68,7 @@ pub enum HandshakeError {
 
 /// # Errors
 /// [`HandshakeError::NeedsKey`] when there is no key and others than this machine could speak.
-pub(super) fn permit(address: SocketAddr, key: Option<&Key>) -> Result<(), HandshakeError> {
+pub(super) fn permit(address: SocketAddr, key: Option<&SessionKey>) -> Result<(), HandshakeError> {
     let loopback = match address.ip() {
         IpAddr::V4(ip) => ip.is_loopback(),
         IpAddr::V6(ip) => ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback()),
@@ -92,7 +92,7 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
 /// [`HandshakeError`] when there is none within `patience`.
 pub fn connect(
     peer: SocketAddr,
-    key: Option<&Key>,
+    key: Option<&SessionKey>,
     mut hello: Hello,
     offload: Offload,
     clock: Clock,
@@ -102,8 +102,8 @@ pub fn connect(
     let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(peer)?;
-    let mut socket = Socket::new(socket, offload)?;
-    let secret = key.map_or(&NO_KEY, Key::bytes);
+    let mut socket = SessionSocket::new(socket, offload)?;
+    let secret = key.map_or(&NO_KEY, SessionKey::bytes);
     hello.random = random()?;
     hello.cookie = None;
     let start = clock.now();
@@ -154,7 +154,7 @@ pub fn connect(
                 Some(Answer::Welcome(id, welcome)) => {
                     let session = match key {
                         None => Session::plain(id),
-                        Some(key) => Session::keyed(id, key, &hello.random, &welcome.server, Side::Client),
+                        Some(key) => Session::keyed(id, key, &hello.random, &welcome.server, SessionSide::Client),
                     };
                     return Ok((Channel::over(socket, peer, session).begins_with(early), welcome));
                 }
@@ -180,16 +180,20 @@ enum Answer {
 
 impl Answer {
     fn read(bytes: &[u8], secret: &[u8; 32], random: &Random) -> Option<Self> {
-        let header = Header::read(bytes).ok()?;
+        let header = PacketHeader::read(bytes).ok()?;
         let Some(body) = proved(secret, bytes) else {
             // Anybody could have said it: it ends the attempt, no more.
-            let body = proved(&NO_KEY, bytes).filter(|_| header.kind == Kind::Refuse)?;
+            let body = proved(&NO_KEY, bytes).filter(|_| header.kind == PacketKind::Refuse)?;
             return Refuse::read(body).ok().filter(|refuse| refuse.random == *random).map(|_| Self::WrongKey);
         };
         let (answer, echoed) = match header.kind {
-            Kind::Challenge => Challenge::read(body).map(|read| (Self::Challenge(read.cookie), read.random)).ok()?,
-            Kind::Welcome => Welcome::read(body).map(|read| (Self::Welcome(header.session, read), read.random)).ok()?,
-            Kind::Refuse => Refuse::read(body).map(|read| (Self::Refuse(read.why), read.random)).ok()?,
+            PacketKind::Challenge => {
+                Challenge::read(body).map(|read| (Self::Challenge(read.cookie), read.random)).ok()?
+            }
+            PacketKind::Welcome => {
+                Welcome::read(body).map(|read| (Self::Welcome(header.session, read), read.random)).ok()?
+            }
+            PacketKind::Refuse => Refuse::read(body).map(|read| (Self::Refuse(read.why), read.random)).ok()?,
             _ => return None,
         };
         (echoed == *random).then_some(answer)

@@ -13,10 +13,10 @@ use socket2::{Domain, SockRef, Socket as Raw, Type};
 
 use super::channel::Channel;
 use super::handshake::{HandshakeError, NO_KEY, permit, random};
-use super::seal::{self, Key, Random, Session, Side};
-use super::socket::{Offload, Socket};
+use super::seal::{self, Random, Session, SessionKey, SessionSide};
+use super::socket::{Offload, SessionSocket};
 use super::wire::control::{Challenge, Cookie, Hello, Refuse, Welcome, proved};
-use super::wire::{HEADER, Header, Kind};
+use super::wire::{HEADER, PacketHeader, PacketKind};
 use paceline_linux::clock::Clock;
 
 /// How long a cookie holds (our choice: several times the longest round trip).
@@ -57,9 +57,9 @@ pub struct Unanswered {
 
 /// Waits for clients.
 pub struct Listener {
-    socket: Socket,
+    socket: SessionSocket,
     address: SocketAddr,
-    key: Option<Key>,
+    key: Option<SessionKey>,
     /// What signs cookies: no other process needs to know it.
     secret: [u8; 32],
     clock: Clock,
@@ -79,7 +79,12 @@ impl Listener {
     ///
     /// # Errors
     /// [`HandshakeError`] when there is no key though others than this machine could speak, or the port cannot be had.
-    pub fn bind(address: SocketAddr, key: Option<Key>, offload: Offload, clock: Clock) -> Result<Self, HandshakeError> {
+    pub fn bind(
+        address: SocketAddr,
+        key: Option<SessionKey>,
+        offload: Offload,
+        clock: Clock,
+    ) -> Result<Self, HandshakeError> {
         permit(address, key.as_ref())?;
         let socket = UdpSocket::bind(address).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => HandshakeError::InUse(address),
@@ -89,7 +94,7 @@ impl Listener {
         // every user bind it, and the newest socket gets the datagrams; this one lets the same user alone (socket(7)).
         SockRef::from(&socket).set_reuse_port(true)?;
         let address = socket.local_addr()?;
-        let socket = Socket::new(socket, Offload::NONE)?;
+        let socket = SessionSocket::new(socket, Offload::NONE)?;
         Ok(Self { socket, address, key, secret: random()?, clock, offload, welcomed: VecDeque::new() })
     }
 
@@ -170,8 +175,8 @@ impl Listener {
         decide: &mut impl FnMut(SocketAddr, &Hello) -> Result<Agreed<T>, String>,
     ) -> Reply<T> {
         let secret = self.signs();
-        let Ok(header) = Header::read(packet) else { return Reply::Nothing };
-        if header.kind != Kind::Hello {
+        let Ok(header) = PacketHeader::read(packet) else { return Reply::Nothing };
+        if header.kind != PacketKind::Hello {
             return Reply::Nothing;
         }
         let to_stranger =
@@ -212,12 +217,12 @@ impl Listener {
         let id = u32::from_be_bytes(random()?);
         let session = match &self.key {
             None => Session::plain(id),
-            Some(key) => Session::keyed(id, key, &hello.random, &server, Side::Server),
+            Some(key) => Session::keyed(id, key, &hello.random, &server, SessionSide::Server),
         };
         let Agreed { bytes, ready } = agreed;
         let welcome = Welcome { random: hello.random, server, bytes }.packet(&self.signs(), id);
         let welcome = welcome.map_err(io::Error::other)?;
-        let socket = Socket::new(self.branch(from, to)?, self.offload)?;
+        let socket = SessionSocket::new(self.branch(from, to)?, self.offload)?;
         socket.send(from, Codepoint::NotEct, &welcome, welcome.len())?;
         self.welcomed.push_back((self.clock.now(), hello.random));
         let channel = Channel::over(socket, from, session).welcomes_with(welcome);

@@ -13,7 +13,7 @@ use paceline_linux::clock::Lateness;
 
 /// Why an endpoint stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum EndReason {
     /// The deadline has come.
     Deadline,
     /// Everything that was written has been delivered.

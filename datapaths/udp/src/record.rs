@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use paceline_cc::{Ecn, Nanos, Rate, Time};
 use paceline_linux::clock::Clock;
 use paceline_path::Trace;
-use paceline_transport::saturator::{Opportunities, Saturator, Seen};
+use paceline_transport::saturator::{Opportunities, Saturator, SaturatorSeen};
 use paceline_transport::{AckSegment, Segment};
 use ring::digest::{SHA256, digest};
 
@@ -22,7 +22,7 @@ use super::handshake::random;
 use super::outcome::Trouble;
 use super::transfer::{TransferError, answer, conclude, give_up};
 use super::wire::DATA_HEADER;
-use super::wire::control::{Close, Verdict};
+use super::wire::control::{Close, SessionVerdict};
 pub use session::{RecordEnd, RecordError, RecordServer, RecordSession, ask, fetch};
 
 /// Bytes of an opportunity, and of a packet of data, from the IP header on (Mahimahi).
@@ -140,7 +140,7 @@ impl Terms {
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum SessionSide {
     /// It asked for the recording, records the direction to it, and says when it is over.
     Client,
     /// It was asked.
@@ -149,7 +149,7 @@ pub enum Side {
 
 /// What one end recorded.
 #[derive(Clone, Debug, Default)]
-pub struct Recorded {
+pub struct EndRecording {
     /// The trace; empty where the direction to this end was not wanted, or nothing arrived in time.
     pub trace: Vec<u8>,
     /// At the client: bytes of the server's trace, which [`Terms::name`] names.
@@ -173,12 +173,12 @@ fn below(ipv4: bool, overhead: usize) -> u32 {
 pub fn record(
     channel: Channel,
     terms: &Terms,
-    side: Side,
+    side: SessionSide,
     overhead: usize,
     patience: Nanos,
     stop: &AtomicBool,
     keep: &mut dyn FnMut(&[u8]),
-) -> Result<Recorded, TransferError> {
+) -> Result<EndRecording, TransferError> {
     // Its own, because instants of a session end after three days.
     let mut end = Recorder::new(channel, Clock::new(), terms, side, overhead);
     let ended = end.run(patience, stop);
@@ -194,7 +194,7 @@ pub fn record(
 struct Recorder {
     channel: Channel,
     clock: Clock,
-    side: Side,
+    side: SessionSide,
     below: u32,
     /// Payload of a packet of data.
     payload: u32,
@@ -203,7 +203,7 @@ struct Recorder {
     /// When data ends.
     until: Time,
     /// What has arrived and is not acknowledged.
-    seen: Option<Seen>,
+    seen: Option<SaturatorSeen>,
     acked_at: Time,
     heard: Time,
     held: Vec<Nanos>,
@@ -211,11 +211,11 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(channel: Channel, clock: Clock, terms: &Terms, side: Side, overhead: usize) -> Self {
+    fn new(channel: Channel, clock: Clock, terms: &Terms, side: SessionSide, overhead: usize) -> Self {
         let (now, below) = (clock.now(), below(channel.peer().is_ipv4(), overhead));
         let (sends, records) = match side {
-            Side::Client => (terms.up, terms.down),
-            Side::Server => (terms.down, terms.up),
+            SessionSide::Client => (terms.up, terms.down),
+            SessionSide::Server => (terms.down, terms.up),
         };
         let (lead, length) = (Nanos::from_secs(terms.lead), Nanos::from_secs(terms.seconds));
         Self {
@@ -248,7 +248,7 @@ impl Recorder {
             }
             let recorded = self.record.as_ref().is_none_or(|record| record.end().is_some_and(|end| end <= now));
             let sent = self.saturator.is_none() || self.until <= now;
-            if self.side == Side::Client && recorded && sent {
+            if self.side == SessionSide::Client && recorded && sent {
                 return Ok(());
             }
             self.send(now)?;
@@ -259,7 +259,7 @@ impl Recorder {
             let wake = timers.chain(ack).chain(data).min().unwrap_or(now);
             self.channel.wait(self.clock, wake).map_err(Trouble::from)?;
             if let Some(close) = self.receive()? {
-                return if close.verdict == Verdict::Done { Ok(()) } else { Err(TransferError::PeerFailed) };
+                return if close.verdict == SessionVerdict::Done { Ok(()) } else { Err(TransferError::PeerFailed) };
             }
         }
     }
@@ -303,14 +303,14 @@ impl Recorder {
                     arrived(at, DATA_HEADER as u32 + payload.len() as u32);
                     if seen.is_none_or(|seen| segment.seq >= seen.next) {
                         let next = segment.seq.saturating_add(1);
-                        *seen = Some(Seen { next, sent_at: segment.sent_at, received_at: at });
+                        *seen = Some(SaturatorSeen { next, sent_at: segment.sent_at, received_at: at });
                     }
                 }
                 Incoming::Ack(ack) => {
                     arrived(at, super::wire::HEADER as u32 + ACK_FIELDS);
                     if let Some(saturator) = saturator {
                         let (sent_at, received_at) = (ack.echo_sent_at, ack.received_at);
-                        saturator.on_ack(clock.now(), Seen { next: ack.cumulative, sent_at, received_at });
+                        saturator.on_ack(clock.now(), SaturatorSeen { next: ack.cumulative, sent_at, received_at });
                         held.extend(saturator.held().filter(|_| at >= *recording));
                     }
                 }
@@ -324,7 +324,7 @@ impl Recorder {
         }
     }
 
-    fn finish(mut self, patience: Nanos, keep: &mut dyn FnMut(&[u8])) -> Result<Recorded, TransferError> {
+    fn finish(mut self, patience: Nanos, keep: &mut dyn FnMut(&[u8])) -> Result<EndRecording, TransferError> {
         let millis = self.record.take().map(Opportunities::into_millis).unwrap_or_default();
         let mut trace = Vec::new();
         if !millis.is_empty() {
@@ -338,17 +338,18 @@ impl Recorder {
             all => Some([all[0], all[all.len() / 2], all[all.len() - 1]]),
         };
         let sent = self.saturator.as_ref().map_or(0, Saturator::sent);
-        let mut recorded = Recorded { trace, other: 0, sent, held };
+        let mut recorded = EndRecording { trace, other: 0, sent, held };
         match self.side {
-            Side::Client => {
-                let over = Close { verdict: Verdict::Done, bytes: 0, digest: [0; 32] };
+            SessionSide::Client => {
+                let over = Close { verdict: SessionVerdict::Done, bytes: 0, digest: [0; 32] };
                 recorded.other = conclude(&mut self.channel, self.clock, &over, patience)?.bytes;
             }
-            Side::Server => {
+            SessionSide::Server => {
                 keep(&recorded.trace);
                 let mut hash = [0; 32];
                 hash.copy_from_slice(digest(&SHA256, &recorded.trace).as_ref());
-                let close = Close { verdict: Verdict::Received, bytes: recorded.trace.len() as u64, digest: hash };
+                let close =
+                    Close { verdict: SessionVerdict::Received, bytes: recorded.trace.len() as u64, digest: hash };
                 answer(&mut self.channel, self.clock, &close)?;
             }
         }

@@ -3,7 +3,7 @@
 //! A sender whose controller paces by gaps ([`Pacing::Gap`], chirps) is exact: it sleeps until shortly before the instant and
 //! spins for the rest ([`Sleeper`]); one datagram per call, no segmentation offload. A packet that is late all the same shifts those
 //! behind it, since a gap counts from when the packet before has left. Anything else wakes up at most once in
-//! [`Timing::batch`] and sends what is due in as few calls as may be.
+//! [`SenderTiming::batch`] and sends what is due in as few calls as may be.
 //!
 //! An acknowledgement counts from when the kernel received it, so a late wake-up adds nothing to an RTT; time never goes
 //! backwards for the endpoint, so one that the kernel received before the endpoint's last instant counts from that. A packet counts
@@ -22,7 +22,7 @@ use paceline_linux::clock::{Clock, Lateness, Sleeper};
 use paceline_linux::thread::cpu_time;
 
 use super::channel::{Channel, Incoming};
-use super::outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
+use super::outcome::{EndReason, ReceiverOutcome, SenderOutcome, Trouble};
 use super::wire::control::Close;
 
 /// A packet paced by gaps that leaves later than this is counted as late. 50 µs: more than timers of an idle Linux host
@@ -31,7 +31,7 @@ pub const LATE: Nanos = Nanos::from_micros(50);
 
 /// When a sender's timers ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub struct SenderTiming {
     /// Least time between two wake-ups, so that what is due within it leaves together; never more than an eighth of the
     /// RTT. Zero: each packet has a wake-up of its own. It holds for nothing that is paced by gaps.
     pub batch: Nanos,
@@ -39,19 +39,19 @@ pub struct Timing {
     pub patience: Nanos,
 }
 
-impl Timing {
+impl SenderTiming {
     /// As exact as the host can do, for races: no batch, and no end but the deadline.
     pub const EXACT: Self = Self { batch: Nanos::ZERO, patience: Nanos::MAX };
 }
 
 /// What a sender sends.
-pub trait Source: Send {
-    /// When [`Source::act`] wants to be called.
+pub trait ContentSource: Send {
+    /// When [`ContentSource::act`] wants to be called.
     fn next(&self) -> Time {
         Time::NEVER
     }
 
-    /// The time of [`Source::next`] has come: writes to the sender, or cuts it.
+    /// The time of [`ContentSource::next`] has come: writes to the sender, or cuts it.
     fn act(&mut self, _now: Time, _sender: &mut dyn Sender) {}
 
     /// Writes the bytes from position `seq` on into `payload`, which is zeros.
@@ -65,14 +65,14 @@ pub trait Source: Send {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Zeros;
 
-impl Source for Zeros {
+impl ContentSource for Zeros {
     fn fill(&mut self, _seq: u64, _payload: &mut [u8]) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// What takes in what a receiver receives.
-pub trait Sink: Send {
+pub trait ContentSink: Send {
     /// Bytes from position `seq` on arrived; perhaps again, perhaps before those in front of them.
     ///
     /// # Errors
@@ -84,14 +84,14 @@ pub trait Sink: Send {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Discard;
 
-impl Sink for Discard {
+impl ContentSink for Discard {
     fn take(&mut self, _seq: u64, _payload: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// Watches a sender while it runs.
-pub struct Watch<'a> {
+pub struct SenderWatch<'a> {
     /// How often.
     pub every: Nanos,
     /// Called then; instants are multiples of `every`, counted from the clock's zero.
@@ -102,7 +102,7 @@ pub struct Watch<'a> {
 pub struct Look<'a> {
     /// How often.
     pub every: Nanos,
-    /// Called then with the payload bytes ready for the application; instants as in [`Watch`].
+    /// Called then with the payload bytes ready for the application; instants as in [`SenderWatch`].
     pub sample: &'a mut dyn FnMut(Time, u64),
 }
 
@@ -111,8 +111,8 @@ pub struct SendingEnd {
     channel: Channel,
     clock: Clock,
     sender: Box<dyn Sender>,
-    source: Box<dyn Source>,
-    timing: Timing,
+    source: Box<dyn ContentSource>,
+    timing: SenderTiming,
     /// The endpoint's last instant.
     now: Time,
     /// When the peer last said something, or the first run began.
@@ -123,14 +123,14 @@ pub struct SendingEnd {
 }
 
 impl SendingEnd {
-    /// `sender` sends what `source` gives through `channel`. What is to be written before the first [`Source::act`], the
+    /// `sender` sends what `source` gives through `channel`. What is to be written before the first [`ContentSource::act`], the
     /// caller writes.
     pub fn new(
         channel: Channel,
         clock: Clock,
         sender: Box<dyn Sender>,
-        source: Box<dyn Source>,
-        timing: Timing,
+        source: Box<dyn ContentSource>,
+        timing: SenderTiming,
     ) -> Self {
         Self {
             channel,
@@ -150,14 +150,14 @@ impl SendingEnd {
     ///
     /// # Errors
     /// [`Trouble`] when it cannot go on.
-    pub fn run(&mut self, until: Time, mut watch: Option<Watch<'_>>) -> Result<End, Trouble> {
+    pub fn run(&mut self, until: Time, mut watch: Option<SenderWatch<'_>>) -> Result<EndReason, Trouble> {
         let cpu = cpu_time();
         let end = self.drive(until, watch.as_mut());
         self.cpu += cpu_time() - cpu;
         end
     }
 
-    fn drive(&mut self, until: Time, mut watch: Option<&mut Watch<'_>>) -> Result<End, Trouble> {
+    fn drive(&mut self, until: Time, mut watch: Option<&mut SenderWatch<'_>>) -> Result<EndReason, Trouble> {
         let mut sleeper = Sleeper::new(self.clock);
         self.now = self.clock.now().max(self.now);
         let mut heard_at = *self.heard_at.get_or_insert(self.now);
@@ -171,7 +171,7 @@ impl SendingEnd {
                 continue;
             }
             if now >= until {
-                return Ok(End::Deadline);
+                return Ok(EndReason::Deadline);
             }
             if self.source.next() <= now {
                 self.source.act(now, self.sender.as_mut());
@@ -182,7 +182,7 @@ impl SendingEnd {
             }
             self.pump(due)?;
             if self.sender.is_idle() && self.source.next() == Time::NEVER {
-                return Ok(End::Idle);
+                return Ok(EndReason::Idle);
             }
             let owed = if !self.sender.is_idle() { heard_at + self.timing.patience } else { Time::NEVER };
             if owed <= now {
@@ -193,7 +193,7 @@ impl SendingEnd {
             let wake = timer.min(self.source.next()).min(until).min(sample_at).min(owed);
             self.sleep(&mut sleeper, timer, wake)?;
             if let Some(close) = self.receive(&mut heard_at)? {
-                return Ok(End::Closed(close));
+                return Ok(EndReason::Closed(close));
             }
             self.heard_at = Some(heard_at);
         }
@@ -292,7 +292,7 @@ pub struct ReceivingEnd {
     channel: Channel,
     clock: Clock,
     receiver: Box<dyn Receiver>,
-    sink: Box<dyn Sink>,
+    sink: Box<dyn ContentSink>,
     patience: Nanos,
     now: Time,
     acks: Vec<AckSegment>,
@@ -309,7 +309,7 @@ impl ReceivingEnd {
         channel: Channel,
         clock: Clock,
         receiver: Box<dyn Receiver>,
-        sink: Box<dyn Sink>,
+        sink: Box<dyn ContentSink>,
         patience: Nanos,
     ) -> Self {
         Self {
@@ -331,14 +331,14 @@ impl ReceivingEnd {
     ///
     /// # Errors
     /// [`Trouble`] when it cannot go on.
-    pub fn run(&mut self, until: Time, mut look: Option<Look<'_>>) -> Result<End, Trouble> {
+    pub fn run(&mut self, until: Time, mut look: Option<Look<'_>>) -> Result<EndReason, Trouble> {
         let cpu = cpu_time();
         let end = self.drive(until, look.as_mut());
         self.cpu += cpu_time() - cpu;
         end
     }
 
-    fn drive(&mut self, until: Time, mut look: Option<&mut Look<'_>>) -> Result<End, Trouble> {
+    fn drive(&mut self, until: Time, mut look: Option<&mut Look<'_>>) -> Result<EndReason, Trouble> {
         self.now = self.clock.now().max(self.now);
         let mut heard_at = self.now;
         let mut sample_at = look.as_ref().map_or(Time::NEVER, |look| after(self.now, look.every));
@@ -351,7 +351,7 @@ impl ReceivingEnd {
                 continue;
             }
             if now >= until {
-                return Ok(End::Deadline);
+                return Ok(EndReason::Deadline);
             }
             let silent_at = heard_at + self.patience;
             if silent_at <= now {
@@ -368,7 +368,7 @@ impl ReceivingEnd {
             let wake = self.receiver.next_timeout().min(until).min(silent_at).min(sample_at);
             self.channel.wait(self.clock, wake)?;
             if let Some(close) = self.receive(&mut heard_at)? {
-                return Ok(End::Closed(close));
+                return Ok(EndReason::Closed(close));
             }
         }
     }
@@ -403,7 +403,7 @@ impl ReceivingEnd {
     }
 
     /// What it leaves behind, and its channel and sink, which the end of a session still needs.
-    pub fn finish(self) -> (ReceiverOutcome, Channel, Box<dyn Sink>) {
+    pub fn finish(self) -> (ReceiverOutcome, Channel, Box<dyn ContentSink>) {
         let outcome = ReceiverOutcome {
             bytes_ready: self.receiver.bytes_ready(),
             packets: self.packets,

@@ -23,14 +23,14 @@ pub type Random = [u8; RANDOM];
 
 /// The key that both ends share: 256 bits.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; 32]);
+pub struct SessionKey([u8; 32]);
 
 /// The command of a POSIX shell that makes a key which no other user may read.
 pub fn make_key(file: &str) -> String {
     format!("(umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' > {file})")
 }
 
-impl Key {
+impl SessionKey {
     /// A key of these bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -58,7 +58,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
@@ -85,7 +85,7 @@ pub(crate) fn mac_holds(key: &[u8; 32], message: &[u8], tag: &[u8]) -> bool {
 
 /// Which end of a session this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum SessionSide {
     /// It asked for the session.
     Client,
     /// It was asked.
@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// A session under `key`.
-    pub fn keyed(id: u32, key: &Key, client: &Random, server: &Random, side: Side) -> Self {
+    pub fn keyed(id: u32, key: &SessionKey, client: &Random, server: &Random, side: SessionSide) -> Self {
         let derive = |label: &[u8]| {
             let bytes = key.mac(&[b"paceline udp 1 ", label, &id.to_be_bytes(), client, server]);
             // Refuses keys of another length alone.
@@ -128,8 +128,8 @@ impl Session {
         };
         let (up, down) = (derive(b"client"), derive(b"server"));
         let (seal, open) = match side {
-            Side::Client => (up, down),
-            Side::Server => (down, up),
+            SessionSide::Client => (up, down),
+            SessionSide::Server => (down, up),
         };
         Self { id, next: 0, seen: Window::default(), seal: Some(seal), open: Some(open) }
     }
@@ -246,11 +246,11 @@ mod tests {
 
     #[test]
     fn only_the_other_end_opens_what_one_end_sealed() {
-        let key = Key::new([7; 32]);
+        let key = SessionKey::new([7; 32]);
         let (a, b) = ([1; RANDOM], [2; RANDOM]);
-        let mut client = Session::keyed(9, &key, &a, &b, Side::Client);
-        let mut server = Session::keyed(9, &key, &a, &b, Side::Server);
-        let mut other = Session::keyed(9, &Key::new([8; 32]), &a, &b, Side::Server);
+        let mut client = Session::keyed(9, &key, &a, &b, SessionSide::Client);
+        let mut server = Session::keyed(9, &key, &a, &b, SessionSide::Server);
+        let mut other = Session::keyed(9, &SessionKey::new([8; 32]), &a, &b, SessionSide::Server);
         let mut packet = vec![0; HEADER];
         packet.extend_from_slice(b"hello");
         let number = client.take_number();
@@ -271,9 +271,9 @@ mod tests {
     #[test]
     fn a_key_is_64_digits() {
         let digits = "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF";
-        assert!(Key::parse(format!("{digits}\n").as_bytes()).is_some());
+        assert!(SessionKey::parse(format!("{digits}\n").as_bytes()).is_some());
         for wrong in ["", "00", &digits[1..], &format!("{digits}0"), &digits.replace('a', "x")] {
-            assert!(Key::parse(wrong.as_bytes()).is_none(), "{wrong}");
+            assert!(SessionKey::parse(wrong.as_bytes()).is_none(), "{wrong}");
         }
     }
 }

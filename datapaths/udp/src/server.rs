@@ -26,12 +26,12 @@ use std::thread::{self, JoinHandle};
 
 use paceline_cc::Nanos;
 use paceline_files::OutputError;
-use paceline_icn::{HeldPlace, Sharing, Source};
+use paceline_icn::{CountedAddress, HeldPlace, Sharing};
 use paceline_linux::clock::Clock;
 
-use crate::transfer::{Content, Interval, Place, Plan, TransferError, Transferred, give, take};
+use crate::transfer::{Content, ContentPlace, Interval, TransferError, TransferPlan, Transferred, give, take};
 use crate::wire::control::Hello;
-use crate::{Accepted, Agreed, Channel, HandshakeError, Key, Listener, Offload, Unanswered};
+use crate::{Accepted, Agreed, Channel, HandshakeError, Listener, Offload, SessionKey, Unanswered};
 use store::{No, Store, Work};
 
 /// Most sessions at once (our choice: each is a thread and some MB).
@@ -49,7 +49,7 @@ pub struct Offer {
     /// Drop the files that are sent.
     pub discard: bool,
     /// The key that both ends share. Without it only loopback is served.
-    pub key: Option<Key>,
+    pub key: Option<SessionKey>,
     /// Of the sessions.
     pub offload: Offload,
     /// A session ends when its client has been silent for so long.
@@ -121,7 +121,7 @@ pub struct FileServer {
 struct Terms {
     store: Store,
     /// By the addresses of the clients.
-    places: Arc<Sharing<Source>>,
+    places: Arc<Sharing<CountedAddress>>,
     clock: Clock,
     patience: Nanos,
 }
@@ -204,10 +204,10 @@ impl Terms {
         hello: &Hello,
         session: &Arc<impl Fn(FileSession) -> T + Send + Sync + 'static>,
     ) -> Result<Agreed<Worker<T>>, No> {
-        let place = self.places.take(&Source::of(peer));
+        let place = self.places.take(&CountedAddress::of(peer));
         let place =
             place.ok_or_else(|| "too many sessions run, of this address or in all; try again later".to_owned())?;
-        let plan = Plan::of(hello, self.patience).map_err(|error| error.to_string())?;
+        let plan = TransferPlan::of(hello, self.patience).map_err(|error| error.to_string())?;
         let work = self.store.prepare(hello)?;
         let bytes = work.bytes();
         let ready = self.worker(plan, work, place, Arc::clone(session));
@@ -216,9 +216,9 @@ impl Terms {
 
     fn worker<T: Send + 'static>(
         &self,
-        plan: Plan,
+        plan: TransferPlan,
         work: Work,
-        place: HeldPlace<Source>,
+        place: HeldPlace<CountedAddress>,
         session: Arc<impl Fn(FileSession) -> T + Send + Sync + 'static>,
     ) -> io::Result<Worker<T>> {
         let (begin, begun) = channel::<Channel>();
@@ -235,7 +235,7 @@ impl Terms {
 /// A session that was agreed to.
 pub struct FileSession {
     channel: Channel,
-    plan: Plan,
+    plan: TransferPlan,
     work: Work,
     clock: Clock,
 }
@@ -247,7 +247,7 @@ impl FileSession {
     }
 
     /// How both ends speak.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &TransferPlan {
         &self.plan
     }
 
@@ -271,7 +271,7 @@ impl FileSession {
                     drop(name);
                     placed
                 });
-                take(channel, clock, &plan, Some(Place { file: Arc::new(file), bytes, keep }), every, watch)
+                take(channel, clock, &plan, Some(ContentPlace { file: Arc::new(file), bytes, keep }), every, watch)
             }
             Work::Generate(bytes) => give(channel, clock, &plan, Content::Zeros(bytes), None, every, watch),
             Work::Give(file, bytes) => give(channel, clock, &plan, Content::File(file, bytes), None, every, watch),

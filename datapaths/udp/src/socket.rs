@@ -53,14 +53,14 @@ pub struct Datagram<'a> {
 }
 
 /// A socket.
-pub struct Socket {
+pub struct SessionSocket {
     inner: UdpSocket,
     state: UdpSocketState,
     offload: Offload,
     buffers: Vec<Vec<u8>>,
 }
 
-impl Socket {
+impl SessionSocket {
     /// Takes `inner` over, bound and perhaps connected.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ fn zeros(length: usize) -> io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
-impl AsFd for Socket {
+impl AsFd for SessionSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.as_fd()
     }
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_wait_may_be_without_end_or_nearly() {
         let clock = Clock::new();
-        let socket = Socket::new(UdpSocket::bind("127.0.0.1:0").unwrap(), Offload::NONE).unwrap();
+        let socket = SessionSocket::new(UdpSocket::bind("127.0.0.1:0").unwrap(), Offload::NONE).unwrap();
         assert!(!socket.wait(clock, Time::ZERO).unwrap(), "nothing has come");
         UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", socket.local_addr().unwrap()).unwrap();
         for until in [Time::NEVER, Time::NEVER - Nanos::from_nanos(1), Time::ZERO + Nanos::from_nanos(u64::MAX / 2)] {

@@ -11,13 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_files::OutputError;
-use paceline_transport::{AckPolicy, Config, Pace, Sender, stream};
+use paceline_transport::{AckPolicy, PaceStyle, Sender, SenderConfig, stream};
 use ring::digest::{Context, SHA256};
 
 use super::channel::{Channel, Incoming};
-use super::outcome::{End, ReceiverOutcome, SenderOutcome, Trouble};
-use super::run::{Discard, Look, ReceivingEnd, SendingEnd, Sink, Source, Timing, Watch, Zeros};
-use super::wire::control::{Close, Hello, Verdict};
+use super::outcome::{EndReason, ReceiverOutcome, SenderOutcome, Trouble};
+use super::run::{
+    ContentSink, ContentSource, Discard, Look, ReceivingEnd, SenderTiming, SenderWatch, SendingEnd, Zeros,
+};
+use super::wire::control::{Close, Hello, SessionVerdict};
 use super::wire::{DATA_HEADER, NOTE};
 use paceline_linux::clock::Clock;
 
@@ -34,7 +36,7 @@ const CHECKED: u64 = 20_000_000;
 
 /// How both ends speak.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct TransferPlan {
     /// The sender's controller.
     pub controller: Spec,
     /// Payload bytes of a full packet.
@@ -58,7 +60,7 @@ pub enum PlanError {
     Size(u16),
 }
 
-impl Plan {
+impl TransferPlan {
     /// What a client's words mean.
     ///
     /// # Errors
@@ -180,7 +182,7 @@ pub struct Transferred {
 
 struct Bytes(Arc<File>);
 
-impl Source for Bytes {
+impl ContentSource for Bytes {
     fn fill(&mut self, seq: u64, payload: &mut [u8]) -> io::Result<()> {
         self.0.read_exact_at(payload, seq).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => io::Error::other("the file has become shorter meanwhile"),
@@ -194,7 +196,7 @@ struct Range {
     bytes: u64,
 }
 
-impl Sink for Range {
+impl ContentSink for Range {
     fn take(&mut self, seq: u64, payload: &[u8]) -> io::Result<()> {
         if seq.saturating_add(payload.len() as u64) > self.bytes {
             return Err(io::Error::other("the peer sends more than it said it would"));
@@ -210,7 +212,7 @@ impl Sink for Range {
 pub fn give(
     channel: Channel,
     clock: Clock,
-    plan: &Plan,
+    plan: &TransferPlan,
     content: Content,
     time: Option<Nanos>,
     every: Nanos,
@@ -227,7 +229,7 @@ pub fn give(
 pub fn give_until(
     channel: Channel,
     clock: Clock,
-    plan: &Plan,
+    plan: &TransferPlan,
     content: Content,
     time: Option<Nanos>,
     every: Nanos,
@@ -235,9 +237,10 @@ pub fn give_until(
     stop: &AtomicBool,
 ) -> Result<Transferred, TransferError> {
     // The handshake of the transport gives the controller an RTT before the first byte.
-    let config = Config { mss: plan.mss.into(), pace: Pace::Linux, handshake: true, ..Config::default() };
+    let config =
+        SenderConfig { mss: plan.mss.into(), pace: PaceStyle::Linux, handshake: true, ..SenderConfig::default() };
     let mut sender = stream::sender(&config, plan.controller.build(&plan.env()));
-    let (bytes, source, file): (_, Box<dyn Source>, _) = match content {
+    let (bytes, source, file): (_, Box<dyn ContentSource>, _) = match content {
         Content::Zeros(bytes) => (bytes, Box::new(Zeros), None),
         Content::File(file, bytes) => {
             let file = Arc::new(file);
@@ -245,7 +248,7 @@ pub fn give_until(
         }
     };
     sender.write(bytes.unwrap_or(u64::MAX));
-    let timing = Timing { batch: BATCH, patience: plan.patience };
+    let timing = SenderTiming { batch: BATCH, patience: plan.patience };
     let mut end = SendingEnd::new(channel, clock, sender, source, timing);
     let start = clock.now();
     let until = time.map_or(Time::NEVER, |time| start + time);
@@ -260,8 +263,8 @@ pub fn give_until(
     };
     let ended = loop {
         let slice = until.min(clock.now() + SLICE);
-        match end.run(slice, Some(Watch { every, sample: &mut sample })) {
-            Ok(End::Deadline) if slice < until && !stop.load(Ordering::Relaxed) => {}
+        match end.run(slice, Some(SenderWatch { every, sample: &mut sample })) {
+            Ok(EndReason::Deadline) if slice < until && !stop.load(Ordering::Relaxed) => {}
             ended => break ended,
         }
     };
@@ -273,8 +276,8 @@ pub fn give_until(
         return Err(TransferError::Stopped);
     }
     match ended {
-        Ok(End::Idle | End::Deadline) => {}
-        Ok(End::Closed(_)) => return Err(TransferError::PeerFailed),
+        Ok(EndReason::Idle | EndReason::Deadline) => {}
+        Ok(EndReason::Closed(_)) => return Err(TransferError::PeerFailed),
         Err(trouble) => {
             give_up(&mut channel);
             return Err(trouble.into());
@@ -286,21 +289,21 @@ pub fn give_until(
         TransferError::Unreadable(error)
     })?;
     let bytes = outcome.stats.bytes_delivered;
-    let close = Close { verdict: Verdict::Done, bytes, digest };
+    let close = Close { verdict: SessionVerdict::Done, bytes, digest };
     let patience = plan.patience + Nanos::from_secs(if file.is_some() { bytes / CHECKED } else { 0 });
     let answer = conclude(&mut channel, clock, &close, patience)?;
     let verified = match answer.verdict {
-        Verdict::Received => file.is_some(),
-        Verdict::Differs => return Err(TransferError::Differs),
-        Verdict::Taken => return Err(TransferError::Taken),
-        Verdict::Done | Verdict::Failed => return Err(TransferError::PeerFailed),
+        SessionVerdict::Received => file.is_some(),
+        SessionVerdict::Differs => return Err(TransferError::Differs),
+        SessionVerdict::Taken => return Err(TransferError::Taken),
+        SessionVerdict::Done | SessionVerdict::Failed => return Err(TransferError::PeerFailed),
     };
     let (cpu, took) = (outcome.cpu, now.since(start));
     Ok(Transferred { bytes: answer.bytes, took, verified, cpu, sender: Some(outcome), receiver: None })
 }
 
 /// Where content goes.
-pub struct Place<'a> {
+pub struct ContentPlace<'a> {
     /// It is written here.
     pub file: Arc<File>,
     /// This many bytes of it.
@@ -317,8 +320,8 @@ pub struct Place<'a> {
 pub fn take(
     channel: Channel,
     clock: Clock,
-    plan: &Plan,
-    place: Option<Place<'_>>,
+    plan: &TransferPlan,
+    place: Option<ContentPlace<'_>>,
     every: Nanos,
     watch: &mut dyn FnMut(&Interval),
 ) -> Result<Transferred, TransferError> {
@@ -328,9 +331,9 @@ pub fn take(
     };
     let policy = AckPolicy { arrivals: plan.arrivals, ..policy };
     let receiver = stream::receiver(&policy, plan.controller.build_receiver(&plan.env()));
-    let sink: Box<dyn Sink> = match &place {
+    let sink: Box<dyn ContentSink> = match &place {
         None => Box::new(Discard),
-        Some(Place { file, bytes, .. }) => Box::new(Range { file: Arc::clone(file), bytes: *bytes }),
+        Some(ContentPlace { file, bytes, .. }) => Box::new(Range { file: Arc::clone(file), bytes: *bytes }),
     };
     let mut end = ReceivingEnd::new(channel, clock, receiver, sink, plan.patience);
     let start = clock.now();
@@ -341,9 +344,9 @@ pub fn take(
     let (outcome, mut channel, _) = end.finish();
     sample(now, outcome.bytes_ready);
     let close = match ended {
-        Ok(End::Closed(close)) if close.verdict == Verdict::Done => close,
-        Ok(End::Closed(_)) => return Err(TransferError::PeerFailed),
-        Ok(End::Idle | End::Deadline) => return Err(TransferError::Cut),
+        Ok(EndReason::Closed(close)) if close.verdict == SessionVerdict::Done => close,
+        Ok(EndReason::Closed(_)) => return Err(TransferError::PeerFailed),
+        Ok(EndReason::Idle | EndReason::Deadline) => return Err(TransferError::Cut),
         Err(trouble) => {
             give_up(&mut channel);
             return Err(trouble.into());
@@ -352,10 +355,10 @@ pub fn take(
     let verified = place.is_some();
     let kept = place.map_or(Ok(()), |place| keep(place, outcome.bytes_ready, &close));
     let verdict = match &kept {
-        Ok(()) => Verdict::Received,
-        Err(TransferError::Differs) => Verdict::Differs,
-        Err(TransferError::Taken) => Verdict::Taken,
-        Err(_) => Verdict::Failed,
+        Ok(()) => SessionVerdict::Received,
+        Err(TransferError::Differs) => SessionVerdict::Differs,
+        Err(TransferError::Taken) => SessionVerdict::Taken,
+        Err(_) => SessionVerdict::Failed,
     };
     answer(&mut channel, clock, &Close { verdict, bytes: outcome.bytes_ready, digest: close.digest })?;
     kept?;
@@ -363,7 +366,7 @@ pub fn take(
     Ok(Transferred { bytes, took, verified, cpu, sender: None, receiver: Some(outcome) })
 }
 
-fn keep(place: Place<'_>, ready: u64, close: &Close) -> Result<(), TransferError> {
+fn keep(place: ContentPlace<'_>, ready: u64, close: &Close) -> Result<(), TransferError> {
     let digest = digest(&place.file, place.bytes.min(ready)).map_err(TransferError::Unreadable)?;
     if ready != place.bytes || close.bytes != place.bytes || digest != close.digest {
         return Err(TransferError::Differs);
@@ -409,7 +412,7 @@ fn digest(file: &File, bytes: u64) -> io::Result<[u8; 32]> {
 
 /// Says that this end fails; no one waits for an answer.
 pub(super) fn give_up(channel: &mut Channel) {
-    let close = Close { verdict: Verdict::Failed, bytes: 0, digest: [0; 32] };
+    let close = Close { verdict: SessionVerdict::Failed, bytes: 0, digest: [0; 32] };
     for _ in 0..3 {
         if channel.push_close(&close).is_ok() {
             channel.flush();

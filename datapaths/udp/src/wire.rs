@@ -4,7 +4,7 @@
 //! which a session must end. A data packet's header is 24 bytes, so that over IPv4 and without a key 1448 bytes of
 //! payload make 1500, as TCP's do.
 //!
-//! Reading is total: any bytes are a packet or a [`Malformed`]. What is read is written as it was, byte by byte, so a packet
+//! Reading is total: any bytes are a packet or a [`MalformedPacket`]. What is read is written as it was, byte by byte, so a packet
 //! has one form.
 
 mod codec;
@@ -30,7 +30,7 @@ pub const LIMIT: u64 = 1 << 48;
 
 /// Why bytes are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedPacket {
     /// It ends within a field.
     #[error("the packet ends within a field")]
     Short,
@@ -59,7 +59,7 @@ pub struct Beyond;
 /// Kinds of packets: the low four bits of the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum PacketKind {
     /// The client asks for a session.
     Hello = 1,
     /// The server asks it to prove its address.
@@ -76,8 +76,8 @@ pub enum Kind {
     Refuse = 7,
 }
 
-impl Kind {
-    fn of(number: u8) -> Result<Self, Malformed> {
+impl PacketKind {
+    fn of(number: u8) -> Result<Self, MalformedPacket> {
         Ok(match number {
             1 => Self::Hello,
             2 => Self::Challenge,
@@ -86,16 +86,16 @@ impl Kind {
             5 => Self::Ack,
             6 => Self::Close,
             7 => Self::Refuse,
-            other => return Err(Malformed::Kind(other)),
+            other => return Err(MalformedPacket::Kind(other)),
         })
     }
 }
 
 /// The first twelve bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct PacketHeader {
     /// What follows.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// What they mean depends on the kind.
     pub flags: u8,
     /// Which session: drawn at random by the server; 0 before there is one.
@@ -104,18 +104,23 @@ pub struct Header {
     pub number: u64,
 }
 
-impl Header {
+impl PacketHeader {
     /// Reads the header in front of `bytes`.
     ///
     /// # Errors
-    /// [`Malformed`] when there is none, or one of another version or of no known kind.
-    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedPacket`] when there is none, or one of another version or of no known kind.
+    pub fn read(bytes: &[u8]) -> Result<Self, MalformedPacket> {
         let mut reader = Reader::new(bytes);
         let first = reader.u8()?;
         if first >> 4 != VERSION {
-            return Err(Malformed::Version(first >> 4));
+            return Err(MalformedPacket::Version(first >> 4));
         }
-        Ok(Self { kind: Kind::of(first & 15)?, flags: reader.u8()?, session: reader.u32()?, number: reader.u48()? })
+        Ok(Self {
+            kind: PacketKind::of(first & 15)?,
+            flags: reader.u8()?,
+            session: reader.u32()?,
+            number: reader.u48()?,
+        })
     }
 
     /// Appends it to `out`.
@@ -181,26 +186,26 @@ pub fn write_data(out: &mut Vec<u8>, segment: &Segment) -> Result<(), Beyond> {
 /// Reads a data packet's segment and its payload from what comes after the header.
 ///
 /// # Errors
-/// [`Malformed`] when the packet is.
-pub fn read_data(flags: u8, body: &[u8]) -> Result<(Segment, &[u8]), Malformed> {
+/// [`MalformedPacket`] when the packet is.
+pub fn read_data(flags: u8, body: &[u8]) -> Result<(Segment, &[u8]), MalformedPacket> {
     if flags & !data::ALL != 0 {
-        return Err(Malformed::Flags(flags));
+        return Err(MalformedPacket::Flags(flags));
     }
     let mut reader = Reader::new(body);
     let seq = reader.u48()?;
     let sent_at = Time::from_nanos(reader.u48()?);
     let note = if flags & data::NOTE != 0 { reader.u64()? } else { 0 };
     if flags & data::NOTE != 0 && note == 0 {
-        return Err(Malformed::Value("a note"));
+        return Err(MalformedPacket::Value("a note"));
     }
     let payload = reader.rest();
     let syn = flags & data::SYN != 0;
     if syn && !payload.is_empty() {
-        return Err(Malformed::Long);
+        return Err(MalformedPacket::Long);
     }
     let segment = Segment {
         seq,
-        bytes: u32::try_from(payload.len()).map_err(|_| Malformed::Long)?,
+        bytes: u32::try_from(payload.len()).map_err(|_| MalformedPacket::Long)?,
         sent_at,
         retransmission: flags & data::RETRANSMISSION != 0,
         syn,
@@ -271,15 +276,15 @@ fn offset(seq: u64, from: u64) -> Option<i32> {
 /// Reads an acknowledgement from what comes after the header.
 ///
 /// # Errors
-/// [`Malformed`] when the packet is.
-pub fn read_ack(flags: u8, body: &[u8]) -> Result<AckSegment, Malformed> {
+/// [`MalformedPacket`] when the packet is.
+pub fn read_ack(flags: u8, body: &[u8]) -> Result<AckSegment, MalformedPacket> {
     let mut reader = Reader::new(body);
     let cumulative = reader.u48()?;
     let echo_sent_at = Time::from_nanos(reader.u48()?);
     let received_at = Time::from_nanos(reader.u48()?);
     let (ce_bytes, ce_packets) = if flags & ack::MARKS != 0 { (reader.u48()?, reader.u48()?) } else { (0, 0) };
     if flags & ack::MARKS != 0 && ce_packets == 0 {
-        return Err(Malformed::Value("a count of marks"));
+        return Err(MalformedPacket::Value("a count of marks"));
     }
     let sack_count = flags >> ack::SACKS_SHIFT;
     let mut sacks = [Range::default(); MAX_SACKS];
@@ -290,7 +295,7 @@ pub fn read_ack(flags: u8, body: &[u8]) -> Result<AckSegment, Malformed> {
     let feedback = if flags & ack::FEEDBACK != 0 {
         let length = usize::from(reader.u8()?);
         if length > MAX_FEEDBACK {
-            return Err(Malformed::Value("the length of the feedback"));
+            return Err(MalformedPacket::Value("the length of the feedback"));
         }
         Some(reader.bytes(length)?.into())
     } else {
@@ -299,7 +304,7 @@ pub fn read_ack(flags: u8, body: &[u8]) -> Result<AckSegment, Malformed> {
     let arrivals = if flags & ack::ARRIVALS != 0 {
         let count = usize::from(reader.u8()?);
         if count > MAX_ARRIVALS {
-            return Err(Malformed::Value("the number of arrivals"));
+            return Err(MalformedPacket::Value("the number of arrivals"));
         }
         let arrival = |_| arrival(&mut reader, cumulative, received_at);
         Some((0..count).map(arrival).collect::<Result<Box<[_]>, _>>()?)
@@ -323,15 +328,15 @@ pub fn read_ack(flags: u8, body: &[u8]) -> Result<AckSegment, Malformed> {
     })
 }
 
-fn range(reader: &mut Reader<'_>) -> Result<Range, Malformed> {
+fn range(reader: &mut Reader<'_>) -> Result<Range, MalformedPacket> {
     let range = Range { start: reader.u48()?, end: reader.u48()? };
-    if range.start < range.end { Ok(range) } else { Err(Malformed::Value("a range")) }
+    if range.start < range.end { Ok(range) } else { Err(MalformedPacket::Value("a range")) }
 }
 
-fn arrival(reader: &mut Reader<'_>, cumulative: u64, received_at: Time) -> Result<ArrivalTime, Malformed> {
+fn arrival(reader: &mut Reader<'_>, cumulative: u64, received_at: Time) -> Result<ArrivalTime, MalformedPacket> {
     let offset = i64::from(reader.u32()? as i32);
     let before = u64::from(reader.u32()?);
-    let seq = cumulative.checked_add_signed(offset).ok_or(Malformed::Value("an arrival's position"))?;
-    let at = received_at.as_nanos().checked_sub(before).ok_or(Malformed::Value("an arrival's time"))?;
+    let seq = cumulative.checked_add_signed(offset).ok_or(MalformedPacket::Value("an arrival's position"))?;
+    let at = received_at.as_nanos().checked_sub(before).ok_or(MalformedPacket::Value("an arrival's time"))?;
     Ok(ArrivalTime { seq, at: Time::from_nanos(at) })
 }

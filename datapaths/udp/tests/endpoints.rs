@@ -7,10 +7,10 @@ use std::thread;
 use super::LIMIT;
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_linux::clock::Clock;
-use paceline_transport::{AckPolicy, Config, datagram, stream};
+use paceline_transport::{AckPolicy, SenderConfig, datagram, stream};
 use paceline_udp::{
-    Channel, Discard, End, Key, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink,
-    Source, Timing, Zeros, seal::Side,
+    Channel, ContentSink, ContentSource, Discard, EndReason, Offload, ReceiverOutcome, ReceivingEnd, SenderOutcome,
+    SenderTiming, SendingEnd, Session, SessionKey, Zeros, seal::SessionSide,
 };
 
 fn sockets() -> (UdpSocket, UdpSocket) {
@@ -20,7 +20,7 @@ fn sockets() -> (UdpSocket, UdpSocket) {
     sockets
 }
 
-fn channels(offload: Offload, key: Option<&Key>) -> (Channel, Channel) {
+fn channels(offload: Offload, key: Option<&SessionKey>) -> (Channel, Channel) {
     let (near, far) = sockets();
     let (here, there) = (near.local_addr().unwrap(), far.local_addr().unwrap());
     let session = |side| match key {
@@ -28,8 +28,8 @@ fn channels(offload: Offload, key: Option<&Key>) -> (Channel, Channel) {
         Some(key) => Session::keyed(7, key, &[1; 16], &[2; 16], side),
     };
     (
-        Channel::new(near, there, session(Side::Client), offload).unwrap(),
-        Channel::new(far, here, session(Side::Server), offload).unwrap(),
+        Channel::new(near, there, session(SessionSide::Client), offload).unwrap(),
+        Channel::new(far, here, session(SessionSide::Server), offload).unwrap(),
     )
 }
 
@@ -39,7 +39,7 @@ fn number_at(position: u64) -> u8 {
     (position ^ position >> 8 ^ position >> 16) as u8
 }
 
-impl Source for Numbers {
+impl ContentSource for Numbers {
     fn fill(&mut self, seq: u64, payload: &mut [u8]) -> std::io::Result<()> {
         for (position, byte) in (seq..).zip(payload) {
             *byte = number_at(position);
@@ -51,7 +51,7 @@ impl Source for Numbers {
 #[derive(Clone)]
 struct Store(Arc<Mutex<Vec<u8>>>);
 
-impl Sink for Store {
+impl ContentSink for Store {
     fn take(&mut self, seq: u64, payload: &[u8]) -> std::io::Result<()> {
         let mut content = self.0.lock().unwrap();
         let (from, to) = (seq as usize, seq as usize + payload.len());
@@ -64,13 +64,13 @@ impl Sink for Store {
 }
 
 /// Sends `bytes` as a stream; answers what arrived.
-fn transfer(controller: &str, bytes: u64, offload: Offload, key: Option<&Key>, timing: Timing) -> Vec<u8> {
+fn transfer(controller: &str, bytes: u64, offload: Offload, key: Option<&SessionKey>, timing: SenderTiming) -> Vec<u8> {
     let (near, far) = channels(offload, key);
     let clock = Clock::new();
     let spec: Spec = controller.parse().unwrap();
     let env = Env::default();
     let arrivals = controller.contains("chirp");
-    let (mut sender, half) = (stream::sender(&Config::default(), spec.build(&env)), spec.build_receiver(&env));
+    let (mut sender, half) = (stream::sender(&SenderConfig::default(), spec.build(&env)), spec.build_receiver(&env));
     sender.write(bytes);
     let content = Store(Arc::default());
     let policy = AckPolicy { arrivals, ..AckPolicy::immediate() };
@@ -83,7 +83,7 @@ fn transfer(controller: &str, bytes: u64, offload: Offload, key: Option<&Key>, t
         (end.is_err(), receiving.finish().0)
     });
     let end = sending.run(Time::ZERO + LIMIT, None).unwrap();
-    assert_eq!(end, End::Idle, "{controller}");
+    assert_eq!(end, EndReason::Idle, "{controller}");
     let (silent, received) = other.join().unwrap();
     assert!(silent && received.bytes_ready == bytes, "{controller}: {received:?}");
     content.0.lock().unwrap().clone()
@@ -96,7 +96,7 @@ fn check(content: &[u8], bytes: u64) {
 
 #[test]
 fn a_stream_arrives_whole_with_each_kind_of_pacing() {
-    let timing = Timing { batch: Nanos::from_millis(1), patience: Nanos::from_secs(20) };
+    let timing = SenderTiming { batch: Nanos::from_millis(1), patience: Nanos::from_secs(20) };
     for controller in ["cubic", "bbr", "copa", "sprout", "cubic:start=chirp"] {
         let bytes = 300_000;
         check(&transfer(controller, bytes, Offload::NONE, None, timing), bytes);
@@ -105,12 +105,12 @@ fn a_stream_arrives_whole_with_each_kind_of_pacing() {
 
 #[test]
 fn a_stream_arrives_whole_in_bundles_and_sealed() {
-    let timing = Timing { batch: Nanos::from_millis(1), patience: Nanos::from_secs(20) };
+    let timing = SenderTiming { batch: Nanos::from_millis(1), patience: Nanos::from_secs(20) };
     let bytes = 3_000_001;
     let bundles = Offload { send: true, receive: true };
     check(&transfer("cubic", bytes, bundles, None, timing), bytes);
-    check(&transfer("cubic", bytes, bundles, Some(&Key::new([3; 32])), timing), bytes);
-    check(&transfer("reno", bytes, Offload::NONE, Some(&Key::new([3; 32])), timing), bytes);
+    check(&transfer("cubic", bytes, bundles, Some(&SessionKey::new([3; 32])), timing), bytes);
+    check(&transfer("reno", bytes, Offload::NONE, Some(&SessionKey::new([3; 32])), timing), bytes);
 }
 
 /// Datagrams for `millis`, as races run them.
@@ -119,17 +119,17 @@ fn race(controller: &str, millis: u64) -> (SenderOutcome, ReceiverOutcome) {
     let clock = Clock::new();
     let spec: Spec = controller.parse().unwrap();
     let env = Env::default();
-    let mut sender = datagram::sender(&Config::default(), spec.build(&env));
+    let mut sender = datagram::sender(&SenderConfig::default(), spec.build(&env));
     let receiver = datagram::receiver_with_arrivals(spec.build_receiver(&env));
     sender.write(u64::MAX);
     let until = clock.now() + Nanos::from_millis(millis);
     let mut receiving = ReceivingEnd::new(far, clock, receiver, Box::new(Discard), Nanos::MAX);
     let other = thread::spawn(move || {
-        assert_eq!(receiving.run(until + Nanos::from_millis(50), None).unwrap(), End::Deadline);
+        assert_eq!(receiving.run(until + Nanos::from_millis(50), None).unwrap(), EndReason::Deadline);
         receiving.finish().0
     });
-    let mut sending = SendingEnd::new(near, clock, sender, Box::new(Zeros), Timing::EXACT);
-    assert_eq!(sending.run(until, None).unwrap(), End::Deadline);
+    let mut sending = SendingEnd::new(near, clock, sender, Box::new(Zeros), SenderTiming::EXACT);
+    assert_eq!(sending.run(until, None).unwrap(), EndReason::Deadline);
     (sending.finish().0, other.join().unwrap())
 }
 

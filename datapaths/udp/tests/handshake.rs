@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_linux::clock::Clock;
-use paceline_udp::wire::control::{Challenge, Hello, Job, proved};
-use paceline_udp::{HandshakeError, Key, Listener, Offload, connect};
+use paceline_udp::wire::control::{Challenge, Hello, SessionJob, proved};
+use paceline_udp::{HandshakeError, Listener, Offload, SessionKey, connect};
 
 use super::relay::{Mischief, Relay};
 use super::{LIMIT, accept, hello, listener, yes};
 
 const SHORT: Nanos = Nanos::from_millis(600);
 
-fn ask(peer: SocketAddr, key: Option<&Key>, clock: Clock, patience: Nanos) -> Result<(), HandshakeError> {
-    connect(peer, key, hello(Job::Discard, None, "copa"), Offload::NONE, clock, patience).map(drop)
+fn ask(peer: SocketAddr, key: Option<&SessionKey>, clock: Clock, patience: Nanos) -> Result<(), HandshakeError> {
+    connect(peer, key, hello(SessionJob::Discard, None, "copa"), Offload::NONE, clock, patience).map(drop)
 }
 
 #[test]
 fn a_client_that_proves_its_address_gets_a_session() {
     let clock = Clock::new();
-    for key in [None, Some(Key::new([4; 32]))] {
+    for key in [None, Some(SessionKey::new([4; 32]))] {
         let listener = listener(key.as_ref(), clock);
         let address = listener.address();
         let server = accept(listener, clock, Some(77), Nanos::ZERO);
-        let asked = hello(Job::Generate, Some(77), "copa:delta=0.1");
+        let asked = hello(SessionJob::Generate, Some(77), "copa:delta=0.1");
         let (channel, welcome) = connect(address, key.as_ref(), asked, Offload::NONE, clock, LIMIT).unwrap();
         let sessions = server.join().unwrap();
         assert_eq!((sessions.len(), welcome.bytes, channel.peer()), (1, Some(77), address));
@@ -36,7 +36,7 @@ fn a_client_that_proves_its_address_gets_a_session() {
 #[test]
 fn a_stranger_gets_no_more_than_it_sent_and_no_session() {
     let clock = Clock::new();
-    let key = Key::new([4; 32]);
+    let key = SessionKey::new([4; 32]);
     let listener = listener(Some(&key), clock);
     let address = listener.address();
     let until = clock.now() + Nanos::from_millis(500);
@@ -62,7 +62,7 @@ fn a_stranger_gets_no_more_than_it_sent_and_no_session() {
     for garbage in [&b"GET / HTTP/1.1"[..], &[0; 1400], &[0x14; 300], &[0x11; 12], &[0x11; 20], &[0x11; 40]] {
         assert_eq!(answered(garbage), 0);
     }
-    let asked = Hello { random: [9; 16], ..hello(Job::Fetch, None, "copa") };
+    let asked = Hello { random: [9; 16], ..hello(SessionJob::Fetch, None, "copa") };
     // Without the key, and with it: an answer, but a short one.
     for packet in [asked.packet(&[0; 32]).unwrap(), asked.packet(&[4; 32]).unwrap()] {
         let bytes = answered(&packet);
@@ -90,7 +90,7 @@ fn a_cookie_is_of_use_to_one_address_only() {
     });
     let [one, other] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     one.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let asked = Hello { random: [9; 16], ..hello(Job::Discard, None, "copa") };
+    let asked = Hello { random: [9; 16], ..hello(SessionJob::Discard, None, "copa") };
     one.send_to(&asked.packet(&[0; 32]).unwrap(), address).unwrap();
     let mut buffer = [0; 2048];
     let length = one.recv(&mut buffer).unwrap();
@@ -103,11 +103,11 @@ fn a_cookie_is_of_use_to_one_address_only() {
 #[test]
 fn a_replay_begins_no_session_and_enters_none() {
     let clock = Clock::new();
-    let key = Key::new([4; 32]);
+    let key = SessionKey::new([4; 32]);
     let listener = listener(Some(&key), clock);
     let relay = Relay::new(listener.address(), Mischief::default());
     let server = accept(listener, clock, None, Nanos::from_millis(500));
-    let asked = hello(Job::Discard, None, "copa");
+    let asked = hello(SessionJob::Discard, None, "copa");
     let (channel, _) = connect(relay.address(), Some(&key), asked, Offload::NONE, clock, LIMIT).unwrap();
     assert!(relay.replay() >= 2);
     assert!(relay.replay() >= 2);
@@ -118,7 +118,7 @@ fn a_replay_begins_no_session_and_enters_none() {
 #[test]
 fn bad_calls_are_answered_with_one_clear_line() {
     let clock = Clock::new();
-    let key = Key::new([4; 32]);
+    let key = SessionKey::new([4; 32]);
     let line = |result: Result<(), HandshakeError>| {
         let text = result.unwrap_err().to_string();
         assert!(!text.contains('\n'), "{text}");
@@ -139,7 +139,7 @@ fn bad_calls_are_answered_with_one_clear_line() {
     assert!(line(ask(silent.local_addr().unwrap(), None, clock, SHORT)).contains("no answer"));
     // Keys that do not fit.
     for (theirs, ours, says) in [
-        (Some(key.clone()), Some(Key::new([5; 32])), "another key"),
+        (Some(key.clone()), Some(SessionKey::new([5; 32])), "another key"),
         (Some(key.clone()), None, "--key"),
         (None, Some(key), "no answer"),
     ] {

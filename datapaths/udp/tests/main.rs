@@ -12,13 +12,13 @@ use std::thread::{self, JoinHandle};
 
 use paceline_cc::{Nanos, Time};
 use paceline_linux::clock::Clock;
-use paceline_udp::wire::control::{Hello, Job};
-use paceline_udp::{Accepted, Agreed, Key, Listener, Offload};
+use paceline_udp::wire::control::{Hello, SessionJob};
+use paceline_udp::{Accepted, Agreed, Listener, Offload, SessionKey};
 
 /// Long enough for anything here on a slow machine: only a failure waits for it.
 const LIMIT: Nanos = Nanos::from_secs(60);
 
-fn hello(job: Job, bytes: Option<u64>, controller: &str) -> Hello {
+fn hello(job: SessionJob, bytes: Option<u64>, controller: &str) -> Hello {
     Hello {
         random: [0; 16],
         cookie: None,
@@ -32,7 +32,7 @@ fn hello(job: Job, bytes: Option<u64>, controller: &str) -> Hello {
     }
 }
 
-fn listener(key: Option<&Key>, clock: Clock) -> Listener {
+fn listener(key: Option<&SessionKey>, clock: Clock) -> Listener {
     Listener::bind("127.0.0.1:0".parse().unwrap(), key.cloned(), Offload::NONE, clock).unwrap()
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 
 use paceline_cc::Nanos;
 use paceline_linux::clock::Clock;
-use paceline_udp::wire::control::Job;
+use paceline_udp::wire::control::SessionJob;
 use paceline_udp::{Listener, Offload, connect};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
@@ -59,7 +59,7 @@ fn another_user_cannot_take_the_port_of_a_server() {
     }
     // While sessions have sockets on it too.
     let server = accept(listener, clock, None, Nanos::from_millis(100));
-    let asked = hello(Job::Discard, None, "copa");
+    let asked = hello(SessionJob::Discard, None, "copa");
     let (channel, _) = connect(address, None, asked, Offload::NONE, clock, LIMIT).unwrap();
     assert!(taken());
     drop((channel, server.join().unwrap()));
@@ -73,11 +73,11 @@ fn a_port_is_free_again_at_once() {
     let second = || Listener::bind(address, None, Offload::NONE, clock);
     assert!(second().is_err(), "one server of a user does not hide another");
     let server = accept(first, clock, None, Nanos::ZERO);
-    let asked = hello(Job::Discard, None, "copa");
+    let asked = hello(SessionJob::Discard, None, "copa");
     let (channel, _) = connect(address, None, asked, Offload::NONE, clock, LIMIT).unwrap();
     drop((channel, server.join().unwrap()));
     let server = accept(second().unwrap(), clock, None, Nanos::ZERO);
-    let asked = hello(Job::Discard, None, "copa");
+    let asked = hello(SessionJob::Discard, None, "copa");
     connect(address, None, asked, Offload::NONE, clock, LIMIT).unwrap();
     assert_eq!(server.join().unwrap().len(), 1);
 }

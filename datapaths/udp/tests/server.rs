@@ -12,14 +12,14 @@ use paceline_udp::client::{Order, OrderError};
 use paceline_udp::record::{RecordEnd, RecordServer, Terms, ask, fetch};
 use paceline_udp::server::{FileServer, FileSession, Offer, ServeError};
 use paceline_udp::transfer::{Content, Transferred, give};
-use paceline_udp::wire::control::Job;
+use paceline_udp::wire::control::SessionJob;
 use paceline_udp::{HandshakeError, Offload, connect};
 
 use super::LIMIT;
 
 const SECOND: Nanos = Nanos::from_secs(1);
 
-fn order(job: Job, bytes: Option<u64>, name: &str) -> Order {
+fn order(job: SessionJob, bytes: Option<u64>, name: &str) -> Order {
     Order { job, controller: "cubic".parse().unwrap(), mtu: 1500, ack_every: 1, bytes, name: name.to_owned() }
 }
 
@@ -42,7 +42,7 @@ fn a_file_is_kept_under_its_name_and_once() {
     });
     let send = || -> Result<Transferred, HandshakeError> {
         let clock = Clock::new();
-        let (hello, plan) = order(Job::Store, Some(100_000), "movie").hello(address, false, LIMIT).unwrap();
+        let (hello, plan) = order(SessionJob::Store, Some(100_000), "movie").hello(address, false, LIMIT).unwrap();
         let (channel, _) = connect(address, None, hello, Offload::NONE, clock, LIMIT)?;
         let content = Content::File(fs::File::open(&file).unwrap(), 100_000);
         Ok(give(channel, clock, &plan, content, None, SECOND, &mut |_| {}).unwrap())
@@ -62,7 +62,7 @@ fn a_server_needs_its_file_and_an_order_its_controller() {
     let none = FileServer::bind("127.0.0.1:0".parse().unwrap(), offer).err().unwrap();
     assert!(matches!(none, ServeError::NotAFile(_)) && none.to_string() == "nowhere: not a file");
     let peer = "127.0.0.1:1".parse().unwrap();
-    let small = Order { mtu: 100, ..order(Job::Discard, None, "") };
+    let small = Order { mtu: 100, ..order(SessionJob::Discard, None, "") };
     assert!(matches!(small.hello(peer, false, LIMIT), Err(OrderError::Plan(_))));
 }
 

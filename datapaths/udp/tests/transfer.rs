@@ -7,9 +7,9 @@ use std::thread;
 
 use paceline_cc::Nanos;
 use paceline_linux::clock::Clock;
-use paceline_udp::transfer::{Content, Place, Plan, TransferError, Transferred, give, take};
-use paceline_udp::wire::control::Job;
-use paceline_udp::{Key, Offload, Trouble, connect};
+use paceline_udp::transfer::{Content, ContentPlace, TransferError, TransferPlan, Transferred, give, take};
+use paceline_udp::wire::control::SessionJob;
+use paceline_udp::{Offload, SessionKey, Trouble, connect};
 
 use super::relay::{Mischief, Relay};
 use super::{LIMIT, accept, hello, listener};
@@ -33,9 +33,9 @@ fn file(content: &[u8]) -> File {
 }
 
 struct Case {
-    job: Job,
+    job: SessionJob,
     controller: &'static str,
-    key: Option<Key>,
+    key: Option<SessionKey>,
     mischief: Mischief,
     bytes: usize,
     offload: Offload,
@@ -50,10 +50,10 @@ fn run(case: Case) -> ([Result<Transferred, TransferError>; 2], Vec<u8>) {
     let length = bytes as u64;
     let server = accept(listener, clock, Some(length), Nanos::ZERO);
     let asked = hello(job, Some(length), controller);
-    let plan = Plan::of(&asked, PATIENCE).unwrap();
+    let plan = TransferPlan::of(&asked, PATIENCE).unwrap();
     let (near, _) = connect(relay.address(), key.as_ref(), asked, offload, clock, LIMIT).unwrap();
     let far = server.join().unwrap().remove(0).channel;
-    let (from, to) = if job == Job::Store { (near, far) } else { (far, near) };
+    let (from, to) = if job == SessionJob::Store { (near, far) } else { (far, near) };
     let source = Content::File(file(&content(bytes)), length);
     let mut target = tempfile::tempfile().unwrap();
     let place = target.try_clone().unwrap();
@@ -64,7 +64,7 @@ fn run(case: Case) -> ([Result<Transferred, TransferError>; 2], Vec<u8>) {
             kept = true;
             Ok(())
         };
-        let place = Place { file: Arc::new(place), bytes: length, keep: Box::new(keep) };
+        let place = ContentPlace { file: Arc::new(place), bytes: length, keep: Box::new(keep) };
         let taken = take(to, clock, &receiving, Some(place), SECOND, &mut |_| {});
         assert_eq!(kept, taken.is_ok());
         taken
@@ -85,8 +85,11 @@ const BOTH: Offload = Offload { send: true, receive: true };
 
 #[test]
 fn a_file_arrives_whole_and_checked_both_ways() {
-    for (job, key) in [(Job::Store, None), (Job::Fetch, Some(Key::new([1; 32]))), (Job::Store, Some(Key::new([1; 32])))]
-    {
+    for (job, key) in [
+        (SessionJob::Store, None),
+        (SessionJob::Fetch, Some(SessionKey::new([1; 32]))),
+        (SessionJob::Store, Some(SessionKey::new([1; 32]))),
+    ] {
         for (bytes, offload) in [(0, BOTH), (1, Offload::NONE), (700_001, BOTH)] {
             let case =
                 Case { job, controller: "copa", key: key.clone(), mischief: Mischief::default(), bytes, offload };
@@ -102,8 +105,8 @@ fn a_file_arrives_whole_and_checked_both_ways() {
 fn a_file_survives_a_path_that_drops_doubles_swaps_and_changes() {
     for controller in ["cubic", "copa", "sprout"] {
         let mischief = Mischief { drop: 40, double: 20, change: 20, swap: 20 };
-        let key = Some(Key::new([1; 32]));
-        let case = Case { job: Job::Fetch, controller, key, mischief, bytes: 200_000, offload: Offload::NONE };
+        let key = Some(SessionKey::new([1; 32]));
+        let case = Case { job: SessionJob::Fetch, controller, key, mischief, bytes: 200_000, offload: Offload::NONE };
         let ([given, taken], arrived) = run(case);
         let (given, taken) = (given.unwrap(), taken.unwrap());
         assert!(arrived == content(200_000) && given.verified && taken.verified, "{controller}");
@@ -118,14 +121,15 @@ fn an_end_without_room_fails_both() {
     let listener = listener(None, clock);
     let address = listener.address();
     let server = accept(listener, clock, None, Nanos::ZERO);
-    let asked = hello(Job::Store, Some(50_000), "reno");
-    let plan = Plan::of(&asked, PATIENCE).unwrap();
+    let asked = hello(SessionJob::Store, Some(50_000), "reno");
+    let plan = TransferPlan::of(&asked, PATIENCE).unwrap();
     let (near, _) = connect(address, None, asked, Offload::NONE, clock, LIMIT).unwrap();
     let far = server.join().unwrap().remove(0).channel;
     let receiving = plan.clone();
     let other = thread::spawn(move || {
         // It was promised less than what comes.
-        let place = Place { file: Arc::new(tempfile::tempfile().unwrap()), bytes: 10_000, keep: Box::new(|| Ok(())) };
+        let place =
+            ContentPlace { file: Arc::new(tempfile::tempfile().unwrap()), bytes: 10_000, keep: Box::new(|| Ok(())) };
         take(far, clock, &receiving, Some(place), SECOND, &mut |_| {})
     });
     let source = Content::File(file(&content(50_000)), 50_000);
@@ -141,14 +145,14 @@ fn a_sender_hears_that_the_name_was_taken_meanwhile() {
     let listener = listener(None, clock);
     let address = listener.address();
     let server = accept(listener, clock, None, Nanos::ZERO);
-    let asked = hello(Job::Store, Some(50_000), "reno");
-    let plan = Plan::of(&asked, PATIENCE).unwrap();
+    let asked = hello(SessionJob::Store, Some(50_000), "reno");
+    let plan = TransferPlan::of(&asked, PATIENCE).unwrap();
     let (near, _) = connect(address, None, asked, Offload::NONE, clock, LIMIT).unwrap();
     let far = server.join().unwrap().remove(0).channel;
     let receiving = plan.clone();
     let other = thread::spawn(move || {
         let file = Arc::new(tempfile::tempfile().unwrap());
-        let place = Place { file, bytes: 50_000, keep: Box::new(|| Err(TransferError::Taken)) };
+        let place = ContentPlace { file, bytes: 50_000, keep: Box::new(|| Err(TransferError::Taken)) };
         take(far, clock, &receiving, Some(place), SECOND, &mut |_| {})
     });
     let source = Content::File(file(&content(50_000)), 50_000);
@@ -163,8 +167,8 @@ fn a_file_that_shrinks_meanwhile_is_told_of() {
     let listener = listener(None, clock);
     let address = listener.address();
     let server = accept(listener, clock, None, Nanos::ZERO);
-    let asked = hello(Job::Discard, None, "reno");
-    let plan = Plan::of(&asked, PATIENCE).unwrap();
+    let asked = hello(SessionJob::Discard, None, "reno");
+    let plan = TransferPlan::of(&asked, PATIENCE).unwrap();
     let (near, _) = connect(address, None, asked, Offload::NONE, clock, LIMIT).unwrap();
     let far = server.join().unwrap().remove(0).channel;
     let receiving = plan.clone();
@@ -181,8 +185,8 @@ fn a_peer_that_vanishes_is_given_up() {
     let listener = listener(None, clock);
     let address = listener.address();
     let server = accept(listener, clock, None, Nanos::ZERO);
-    let asked = hello(Job::Discard, None, "copa");
-    let plan = Plan::of(&asked, Nanos::from_millis(300)).unwrap();
+    let asked = hello(SessionJob::Discard, None, "copa");
+    let plan = TransferPlan::of(&asked, Nanos::from_millis(300)).unwrap();
     let (near, _) = connect(address, None, asked, Offload::NONE, clock, LIMIT).unwrap();
     let far = server.join().unwrap().remove(0).channel;
     // It is there and says nothing.

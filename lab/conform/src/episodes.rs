@@ -1,6 +1,6 @@
 //! Reductions of a window, found in its course.
 
-use crate::trajectory::{Phase, Trajectory};
+use crate::trajectory::{FlowPhase, Trajectory};
 
 /// A fall below this share of the peak is a reduction (our choice: between CUBIC's 0.7 and the noise of whole packets).
 const FALL: f64 = 0.93;
@@ -61,13 +61,13 @@ pub fn episodes(of: &Trajectory) -> Vec<Episode> {
 
 /// When the repair that is under way at a point ends; `else_at` where the source does not say.
 fn settles(of: &Trajectory, from: usize, else_at: f64) -> f64 {
-    let known = of.points[from..].iter().take_while(|point| point.phase != Phase::Unknown);
+    let known = of.points[from..].iter().take_while(|point| point.phase != FlowPhase::Unknown);
     let mut last = None;
     for point in known {
-        if point.phase == Phase::Open && last.is_some() {
+        if point.phase == FlowPhase::Open && last.is_some() {
             return point.t;
         }
-        if point.phase == Phase::Repairing {
+        if point.phase == FlowPhase::Repairing {
             last = Some(point.t);
         } else if point.t > else_at {
             break;
@@ -85,14 +85,19 @@ pub fn stretches(episodes: &[Episode]) -> Vec<(Episode, Episode)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::{Origin, Point};
+    use crate::trajectory::{Origin, TrajectoryPoint};
 
     #[test]
     fn a_sawtooth_has_its_teeth() {
         let mut saw = Trajectory::new("saw", Origin::Qlog, 1448.0);
         for step in 0..1000 {
             let t = f64::from(step) * 0.01;
-            saw.push(Point { t, window: 50.0 + f64::from(step % 250) * 0.2, rtt_ms: Some(40.0), ..Point::default() });
+            saw.push(TrajectoryPoint {
+                t,
+                window: 50.0 + f64::from(step % 250) * 0.2,
+                rtt_ms: Some(40.0),
+                ..TrajectoryPoint::default()
+            });
         }
         let found = episodes(&saw);
         assert_eq!(found.len(), 3);

@@ -15,7 +15,7 @@ use paceline_lab::scenario::ScenarioError;
 use serde::Serialize;
 
 pub(crate) use cells::traces;
-pub use cells::{Cell, Cells};
+pub use cells::{Cells, QuestionCell};
 pub use page::{PAGE, page};
 
 /// How thorough an evaluation is.
@@ -38,7 +38,7 @@ impl Effort {
 
 /// A line of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct AnswerLine {
     /// What it shows.
     pub name: String,
     /// Points in the units of the axes: medians over the runs.
@@ -47,7 +47,7 @@ pub struct Line {
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Chart {
+pub struct AnswerChart {
     /// Below it, with its unit.
     pub x: &'static str,
     /// Beside it, with its unit.
@@ -57,7 +57,7 @@ pub struct Chart {
     /// The end of the vertical axis, where it is known before.
     pub top: Option<f64>,
     /// What it shows.
-    pub lines: Vec<Line>,
+    pub lines: Vec<AnswerLine>,
 }
 
 /// One of the questions, answered.
@@ -74,7 +74,7 @@ pub struct Answered {
     /// One sentence of what the numbers support.
     pub answer: String,
     /// What was measured.
-    pub charts: Vec<Chart>,
+    pub charts: Vec<AnswerChart>,
     /// Runs that failed, one line each.
     pub failures: Vec<String>,
 }

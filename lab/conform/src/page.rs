@@ -5,12 +5,12 @@ use minijinja::value::Serde;
 use paceline_report::chart::thinned;
 use paceline_report::plot::{Fit, Places, Plot};
 use paceline_report::svg::{Anchor, Rect, Scale, Svg, short};
-use paceline_report::{ReportError, SCRIPT, STYLE, palette};
+use paceline_report::{PageError, SCRIPT, STYLE, palette};
 use serde::Serialize;
 
-use crate::rule::{Span, Verdict};
-use crate::suite::{Judged, Score};
-use crate::trajectory::{Point, quantile};
+use crate::rule::{RuleVerdict, TrajectorySpan};
+use crate::suite::{JudgedRule, Score};
+use crate::trajectory::{TrajectoryPoint, quantile};
 
 /// Name of the page in its folder.
 pub const PAGE: &str = "conformance.html";
@@ -65,7 +65,7 @@ struct Figure {
 ///
 /// # Errors
 /// When it cannot be put together.
-pub fn page(scores: &[Score], command: &str) -> Result<String, ReportError> {
+pub fn page(scores: &[Score], command: &str) -> Result<String, PageError> {
     let sections: Vec<Section<'_>> = scores.iter().map(section).collect();
     Ok(paceline_report::html(
         include_str!("conform.html"),
@@ -111,13 +111,13 @@ fn section(score: &Score) -> Section<'_> {
     }
 }
 
-fn row(judged: &Judged) -> Row<'_> {
+fn row(judged: &JudgedRule) -> Row<'_> {
     let rule = judged.rule;
     let why = match &judged.verdict {
-        Verdict::Holds(_) => String::new(),
-        Verdict::Departs { by, .. } if *by < 1e3 => format!("{:.1} % beyond the bound", 100.0 * by),
-        Verdict::Departs { .. } => String::new(),
-        Verdict::NotSeen(why) => why.clone(),
+        RuleVerdict::Holds(_) => String::new(),
+        RuleVerdict::Departs { by, .. } if *by < 1e3 => format!("{:.1} % beyond the bound", 100.0 * by),
+        RuleVerdict::Departs { .. } => String::new(),
+        RuleVerdict::NotSeen(why) => why.clone(),
     };
     let word = judged.verdict.word();
     Row {
@@ -137,7 +137,7 @@ fn row(judged: &Judged) -> Row<'_> {
 /// One trajectory with the rules that were judged on it.
 fn draw(score: &Score, index: usize) -> Option<Figure> {
     let trajectory = &score.trajectories[index];
-    let rules: Vec<&Judged> = score.judged.iter().filter(|judged| judged.trajectory == index).collect();
+    let rules: Vec<&JudgedRule> = score.judged.iter().filter(|judged| judged.trajectory == index).collect();
     let rig = rules.first()?.rule.rig;
     let label =
         format!("Window of {} over time on the path {}, and where each rule was judged", trajectory.name, rig.name());
@@ -206,13 +206,13 @@ fn draw(score: &Score, index: usize) -> Option<Figure> {
 }
 
 /// Whether what was measured in a place is outside of what is expected.
-fn is_off(judged: &Judged, span: &Span) -> bool {
+fn is_off(judged: &JudgedRule, span: &TrajectorySpan) -> bool {
     let (low, high) = judged.rule.expect;
-    matches!(judged.verdict, Verdict::Departs { .. }) && !(low..=high).contains(&span.value)
+    matches!(judged.verdict, RuleVerdict::Departs { .. }) && !(low..=high).contains(&span.value)
 }
 
 /// A value of a point of a trajectory, where it is known.
-type Value = fn(&Point) -> Option<f64>;
+type Value = fn(&TrajectoryPoint) -> Option<f64>;
 
 /// The end of the vertical axis: a start that overshoots must not flatten the rest beyond recognition.
 fn upper(points: &[(f64, Option<f64>)]) -> f64 {
@@ -222,7 +222,7 @@ fn upper(points: &[(f64, Option<f64>)]) -> f64 {
 }
 
 /// Where a rule departs, behind the window.
-fn marks(svg: &mut Svg, plot: &Plot<'_>, rules: &[&Judged]) {
+fn marks(svg: &mut Svg, plot: &Plot<'_>, rules: &[&JudgedRule]) {
     for judged in rules {
         let Some(seen) = judged.verdict.seen() else { continue };
         let off: Vec<(f64, f64)> =
@@ -235,7 +235,7 @@ fn marks(svg: &mut Svg, plot: &Plot<'_>, rules: &[&Judged]) {
 }
 
 /// Where a rule was judged.
-fn bar(svg: &mut Svg, plot: &Plot<'_>, judged: &Judged, top: f64) {
+fn bar(svg: &mut Svg, plot: &Plot<'_>, judged: &JudgedRule, top: f64) {
     svg.text(LEFT - 8.0, top + 12.0, Anchor::End, "tick", judged.rule.id);
     let Some(seen) = judged.verdict.seen() else {
         svg.text(LEFT + 4.0, top + 12.0, Anchor::Start, "hint", "not seen");

@@ -13,11 +13,11 @@ use paceline_lab::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 
 pub use page::{INDEX, pages};
-pub use paths::{PATHS, Standard};
+pub use paths::{PATHS, StandardPath};
 pub use seen::Seen;
 
 /// A controller with what it did on each of [`PATHS`].
-pub struct Profile {
+pub struct ControllerProfile {
     /// The controller, with its defaults, over `@udp`, which carries all of them.
     pub entry: &'static Entry,
     /// In the order of [`PATHS`]; or why the run failed.
@@ -74,7 +74,7 @@ pub fn profiles(
     entries: &[&'static Entry],
     threads: usize,
     progress: &dyn Progress,
-) -> Result<Vec<Profile>, ProfileError> {
+) -> Result<Vec<ControllerProfile>, ProfileError> {
     let traces = crate::evaluate::traces()?;
     let mut tasks = Vec::new();
     for entry in entries {
@@ -93,7 +93,7 @@ pub fn profiles(
     let profile = |entry: &&'static Entry| {
         let ended = PATHS.iter().zip(ended.by_ref());
         let seen = ended.map(|(path, run)| Ok(Seen::of(path, &run.map_err(Box::new)?)));
-        Profile { entry, seen: seen.collect() }
+        ControllerProfile { entry, seen: seen.collect() }
     };
     Ok(entries.iter().map(profile).collect())
 }

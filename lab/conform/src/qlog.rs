@@ -18,8 +18,8 @@ use std::io::{BufRead, Read};
 
 use paceline_lab::input::compressed;
 
-use crate::read::ReadError;
-use crate::trajectory::{MOST_POINTS, Origin, Phase, Point, Trajectory, median};
+use crate::read::TrajectoryError;
+use crate::trajectory::{FlowPhase, MOST_POINTS, Origin, Trajectory, TrajectoryPoint, median};
 use event::Event;
 use form::{SEPARATOR, contained, sequence};
 
@@ -37,13 +37,13 @@ const NOTE: &str = "its round trips are in seconds, by its time stamps; qlog has
 /// is read up to there, and has a note of it.
 ///
 /// # Errors
-/// [`ReadError`] when it is not a qlog of a version that is known here, is damaged at its start or too long, or says nothing of a window.
-pub fn read(file: &str, mut from: impl BufRead) -> Result<Trajectory, ReadError> {
+/// [`TrajectoryError`] when it is not a qlog of a version that is known here, is damaged at its start or too long, or says nothing of a window.
+pub fn read(file: &str, mut from: impl BufRead) -> Result<Trajectory, TrajectoryError> {
     let mut head = Vec::new();
     let read = (&mut from).take(8).read_to_end(&mut head);
-    read.map_err(|error| ReadError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
+    read.map_err(|error| TrajectoryError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
     if let Some(problem) = compressed(&head) {
-        return Err(ReadError::new(file, 0, problem));
+        return Err(TrajectoryError::new(file, 0, problem));
     }
     let head = head.strip_prefix(&BOM).unwrap_or(&head);
     let whole = head.chain(from);
@@ -66,11 +66,11 @@ struct Course {
     begun: Option<f64>,
     /// Events that are earlier than one before them.
     late: u64,
-    now: Point,
+    now: TrajectoryPoint,
     sent: f64,
     lost: f64,
     largest: f64,
-    points: Vec<Point>,
+    points: Vec<TrajectoryPoint>,
     losses: Vec<f64>,
     /// Packets in flight in the order of sending: what had been sent with each, and when.
     flying: VecDeque<(f64, f64)>,
@@ -79,7 +79,7 @@ struct Course {
     /// The longest round trip, as it is written.
     longest: f64,
     /// Why no more was read.
-    broken: Option<ReadError>,
+    broken: Option<TrajectoryError>,
     notes: Vec<String>,
 }
 
@@ -124,10 +124,10 @@ impl Course {
             }
             "recovery:congestion_state_updated" | "quic:congestion_state_updated" => {
                 self.now.phase = match data.new.as_deref().unwrap_or_default() {
-                    name if name.eq_ignore_ascii_case("recovery") => Phase::Repairing,
+                    name if name.eq_ignore_ascii_case("recovery") => FlowPhase::Repairing,
                     // picoquic writes the number of a state of the controller's own.
-                    number if number.bytes().all(|digit| digit.is_ascii_digit()) => Phase::Unknown,
-                    _ => Phase::Open,
+                    number if number.bytes().all(|digit| digit.is_ascii_digit()) => FlowPhase::Unknown,
+                    _ => FlowPhase::Open,
                 };
                 self.push();
             }
@@ -187,19 +187,19 @@ impl Course {
         }
     }
 
-    fn finish(mut self, file: &str) -> Result<Trajectory, ReadError> {
+    fn finish(mut self, file: &str) -> Result<Trajectory, TrajectoryError> {
         if self.points.is_empty() {
             if let Some(broken) = self.broken {
                 return Err(broken);
             }
             let problem = "it says nothing of a congestion window (quic:recovery_metrics_updated, or recovery:metrics_updated before); log those events too";
-            return Err(ReadError::new(file, 0, problem));
+            return Err(TrajectoryError::new(file, 0, problem));
         }
         let mss = if self.largest > 0.0 { self.largest } else { SMALLEST };
         let mut trajectory = Trajectory::new(file, Origin::Qlog, mss);
         let unit = if self.in_seconds() { 1e3 } else { 1.0 };
         trajectory.notes = self.notes;
-        if let Some(ReadError { problem, .. }) = self.broken {
+        if let Some(TrajectoryError { problem, .. }) = self.broken {
             let problem = problem.trim_end_matches("; give the whole file");
             trajectory.notes.push(format!("Read up to where {problem}."));
         }

@@ -12,8 +12,8 @@ use paceline_lab::run::{self, Observers, World};
 use paceline_lab::runner::{Attempt, Task};
 
 use crate::rig::{Rig, RigError};
-use crate::trajectory::{Origin, Phase, Point, Trajectory};
-use crate::watch::Watch;
+use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
+use crate::watch::FlowWatch;
 
 /// Time between samples: a fourth of the shortest round trip of the rigs that need it (our choice).
 const STEP: Nanos = Nanos::from_millis(5);
@@ -71,7 +71,7 @@ impl Task for Ride {
         let plan = self.rig.plan(&self.contestant)?;
         let name = self.contestant.to_string();
         let (origin, sample_every) = self.watching();
-        let watch = Arc::new(Mutex::new(Watch::new(&name, 0, origin)));
+        let watch = Arc::new(Mutex::new(FlowWatch::new(&name, 0, origin)));
         let tap = Some(Arc::clone(&watch) as SharedTap);
         let observers = Observers { sample_every, tap, ..Observers::default() };
         let ended = run::run(&plan, &self.contestant, self.world, &observers)?;
@@ -112,14 +112,14 @@ fn sampled(name: &str, outcome: &Outcome, mss: f64) -> Trajectory {
         // On the wire a packet has 52 bytes of headers: IPv4, TCP, time stamps.
         let bytes = flow.throughput_mbps.get(index).copied().unwrap_or(0.0) * step * 1e6 / 8.0;
         delivered += bytes / (mss + 52.0);
-        trajectory.push(Point {
+        trajectory.push(TrajectoryPoint {
             t: at - begun,
             window: *window,
             in_flight: flow.in_flight_packets.get(index).copied().unwrap_or(0.0),
             rtt_ms: flow.srtt_ms.get(index).copied().flatten(),
             delivered,
             pacing_mbps: pacing.and_then(|pacing| pacing.get(index).copied().flatten()),
-            phase: Phase::Unknown,
+            phase: FlowPhase::Unknown,
         });
     }
     trajectory

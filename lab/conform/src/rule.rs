@@ -5,7 +5,7 @@ use crate::trajectory::Trajectory;
 
 /// A part of a trajectory that a rule looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
+pub struct TrajectorySpan {
     /// Seconds.
     pub from: f64,
     /// Seconds.
@@ -20,12 +20,12 @@ pub struct Seen {
     /// The figure that is held against what the rule expects.
     pub value: f64,
     /// Where.
-    pub spans: Vec<Span>,
+    pub spans: Vec<TrajectorySpan>,
 }
 
 impl Seen {
     /// The median of what was measured in these places; `None` without any.
-    pub fn median(spans: Vec<Span>) -> Option<Self> {
+    pub fn median(spans: Vec<TrajectorySpan>) -> Option<Self> {
         let value = crate::trajectory::median(spans.iter().map(|span| span.value).collect())?;
         Some(Self { value, spans })
     }
@@ -33,7 +33,7 @@ impl Seen {
 
 /// Whether a rule holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// It does.
     Holds(Seen),
     /// It does not; `by` is how far outside of what is expected, as a share of the nearer bound.
@@ -47,7 +47,7 @@ pub enum Verdict {
     NotSeen(String),
 }
 
-impl Verdict {
+impl RuleVerdict {
     /// One word.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -91,16 +91,16 @@ pub struct Rule {
 
 impl Rule {
     /// Judges a trajectory.
-    pub fn judge(&self, of: &Trajectory) -> Verdict {
+    pub fn judge(&self, of: &Trajectory) -> RuleVerdict {
         let (low, high) = self.expect;
         match (self.measure)(of) {
-            Err(why) => Verdict::NotSeen(why.to_owned()),
-            Ok(seen) if !seen.value.is_finite() => Verdict::NotSeen("nothing could be measured".to_owned()),
-            Ok(seen) if (low..=high).contains(&seen.value) => Verdict::Holds(seen),
+            Err(why) => RuleVerdict::NotSeen(why.to_owned()),
+            Ok(seen) if !seen.value.is_finite() => RuleVerdict::NotSeen("nothing could be measured".to_owned()),
+            Ok(seen) if (low..=high).contains(&seen.value) => RuleVerdict::Holds(seen),
             Ok(seen) => {
                 let bound = if seen.value < low { low } else { high };
                 let by = (seen.value - bound).abs() / bound.abs().max(1e-9);
-                Verdict::Departs { seen, by }
+                RuleVerdict::Departs { seen, by }
             }
         }
     }

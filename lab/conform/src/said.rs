@@ -8,7 +8,7 @@ use paceline_lab::contestant::{Contestant, ContestantError};
 use serde_json::{Value, json};
 
 use crate::page::{expected, figure, score_text};
-use crate::rule::{Rule, Verdict};
+use crate::rule::{Rule, RuleVerdict};
 use crate::rules;
 use crate::suite::Score;
 
@@ -35,7 +35,7 @@ pub fn table(scores: &[Score]) -> String {
         for judged in &score.judged {
             let rule = judged.rule;
             let (measured, why) = match &judged.verdict {
-                Verdict::NotSeen(why) => ("-".to_owned(), why.as_str()),
+                RuleVerdict::NotSeen(why) => ("-".to_owned(), why.as_str()),
                 verdict => (verdict.seen().map_or_else(String::new, |seen| figure(seen.value)), rule.measures),
             };
             let word = judged.verdict.word();
@@ -52,9 +52,9 @@ pub fn json(scores: &[Score]) -> Vec<Value> {
         for judged in &score.judged {
             let (rule, verdict) = (judged.rule, &judged.verdict);
             let (by, why) = match verdict {
-                Verdict::Departs { by, .. } => (Some(*by), None),
-                Verdict::NotSeen(why) => (None, Some(why.as_str())),
-                Verdict::Holds(_) => (None, None),
+                RuleVerdict::Departs { by, .. } => (Some(*by), None),
+                RuleVerdict::NotSeen(why) => (None, Some(why.as_str())),
+                RuleVerdict::Holds(_) => (None, None),
             };
             lines.push(json!({
                 "name": score.name,

@@ -8,17 +8,17 @@ use paceline_lab::runner::{Progress, Runner, RunnerError};
 
 use crate::ride::Ride;
 use crate::rig::{Rig, RigError};
-use crate::rule::{Rule, Verdict};
+use crate::rule::{Rule, RuleVerdict};
 use crate::rules;
 use crate::trajectory::Trajectory;
 
 /// A rule with what became of it.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct JudgedRule {
     /// The rule.
     pub rule: &'static Rule,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: RuleVerdict,
     /// Index of its trajectory in [`Score::trajectories`].
     pub trajectory: usize,
 }
@@ -33,7 +33,7 @@ pub struct Score {
     /// Where the trajectories come from.
     pub origin: &'static str,
     /// Every rule.
-    pub judged: Vec<Judged>,
+    pub judged: Vec<JudgedRule>,
     /// What they were judged on.
     pub trajectories: Vec<Trajectory>,
 }
@@ -41,14 +41,14 @@ pub struct Score {
 impl Score {
     /// How many rules hold, how many were seen, how many there are.
     pub fn counts(&self) -> (usize, usize, usize) {
-        let holds = self.judged.iter().filter(|one| matches!(one.verdict, Verdict::Holds(_))).count();
+        let holds = self.judged.iter().filter(|one| matches!(one.verdict, RuleVerdict::Holds(_))).count();
         let seen = self.judged.iter().filter(|one| one.verdict.seen().is_some()).count();
         (holds, seen, self.judged.len())
     }
 
     /// The rules that do not hold, by their names.
     pub fn departures(&self) -> Vec<&'static str> {
-        let departs = self.judged.iter().filter(|one| matches!(one.verdict, Verdict::Departs { .. }));
+        let departs = self.judged.iter().filter(|one| matches!(one.verdict, RuleVerdict::Departs { .. }));
         departs.map(|one| one.rule.id).collect()
     }
 
@@ -60,7 +60,7 @@ impl Score {
     /// Judges the rules of `controller` on one trajectory: a foreign log shows what it shows.
     pub fn of_one(controller: &str, trajectory: Trajectory) -> Self {
         let judged = rules::of(controller).into_iter();
-        let judged = judged.map(|rule| Judged { rule, verdict: rule.judge(&trajectory), trajectory: 0 }).collect();
+        let judged = judged.map(|rule| JudgedRule { rule, verdict: rule.judge(&trajectory), trajectory: 0 }).collect();
         Self {
             name: trajectory.name.clone(),
             rules_of: controller.to_owned(),
@@ -74,7 +74,7 @@ impl Score {
     pub fn of_rigs(name: &str, controller: &str, on: &[(Rig, Trajectory)]) -> Self {
         let judged = rules::of(controller).into_iter().filter_map(|rule| {
             let trajectory = on.iter().position(|(rig, _)| *rig == rule.rig)?;
-            Some(Judged { rule, verdict: rule.judge(&on[trajectory].1), trajectory })
+            Some(JudgedRule { rule, verdict: rule.judge(&on[trajectory].1), trajectory })
         });
         Self {
             name: name.to_owned(),

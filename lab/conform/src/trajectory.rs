@@ -5,7 +5,7 @@ pub const MOST_POINTS: usize = 4_000_000;
 
 /// Where a flow stands with its losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum FlowPhase {
     /// The source does not say.
     #[default]
     Unknown,
@@ -17,7 +17,7 @@ pub enum Phase {
 
 /// A moment of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Point {
+pub struct TrajectoryPoint {
     /// Seconds since the flow began.
     pub t: f64,
     /// Congestion window in packets; of a flow known by its packets alone, the largest flight of about a round trip.
@@ -31,7 +31,7 @@ pub struct Point {
     /// Pacing rate of payload in Mbit/s, where the flow is paced.
     pub pacing_mbps: Option<f64>,
     /// Where it stands with its losses.
-    pub phase: Phase,
+    pub phase: FlowPhase,
 }
 
 /// What a trajectory was read from.
@@ -86,7 +86,7 @@ pub struct Trajectory {
     /// Its path.
     pub facts: Facts,
     /// In the order of time.
-    pub points: Vec<Point>,
+    pub points: Vec<TrajectoryPoint>,
     /// Seconds at which losses were found; empty where the source does not say.
     pub losses: Vec<f64>,
     /// What its reader has to say of it: a line each.
@@ -123,7 +123,7 @@ impl Trajectory {
     }
 
     /// Points from `from` to `to` in seconds.
-    pub fn between(&self, from: f64, to: f64) -> &[Point] {
+    pub fn between(&self, from: f64, to: f64) -> &[TrajectoryPoint] {
         let first = self.points.partition_point(|point| point.t < from);
         let last = self.points.partition_point(|point| point.t <= to).max(first);
         &self.points[first..last]
@@ -174,7 +174,7 @@ impl Trajectory {
     }
 
     /// Adds a point, unless there are [`MOST_POINTS`].
-    pub(crate) fn push(&mut self, point: Point) {
+    pub(crate) fn push(&mut self, point: TrajectoryPoint) {
         if self.points.len() < MOST_POINTS {
             self.points.push(point);
         }
@@ -204,7 +204,13 @@ mod tests {
         assert_eq!((line.end(), line.window_at(1.0), line.min_rtt(), line.bandwidth()), (0.0, None, None, None));
         for step in 0..=100 {
             let t = f64::from(step) * 0.1;
-            line.push(Point { t, window: t, delivered: 100.0 * t, rtt_ms: Some(100.0), ..Point::default() });
+            line.push(TrajectoryPoint {
+                t,
+                window: t,
+                delivered: 100.0 * t,
+                rtt_ms: Some(100.0),
+                ..TrajectoryPoint::default()
+            });
         }
         assert!((line.mbps(2.0, 4.0) - 0.8).abs() < 0.05);
         assert!((line.rounds(1.0, 3.0) - 20.0).abs() < 1e-6);

@@ -8,20 +8,20 @@ use paceline_cc::observe::{Answers, Event, Observer};
 use paceline_cc::{Controller, Pacing, Phase as Repair};
 use paceline_experiment::{Layer, Subject, Tap};
 
-use crate::trajectory::{Origin, Phase, Point, Trajectory};
+use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
 
 /// Least seconds between two points without a change of phase (our choice: below every round trip here).
 const SPACING: f64 = 0.001;
 
-/// Watches the flow that starts first; give it to [`paceline_sim::run`], then take [`Watch::trajectory`].
-pub struct Watch {
+/// Watches the flow that starts first; give it to [`paceline_sim::run`], then take [`FlowWatch::trajectory`].
+pub struct FlowWatch {
     flow: u32,
     seen: Option<Arc<Mutex<Eye>>>,
     name: String,
     origin: Origin,
 }
 
-impl Watch {
+impl FlowWatch {
     /// Of the flow with this number, counted in the order of starts from 0, in a run of this kind.
     pub fn new(name: &str, flow: u32, origin: Origin) -> Self {
         Self { flow, seen: None, name: name.to_owned(), origin }
@@ -37,7 +37,7 @@ impl Watch {
     }
 }
 
-impl Tap for Watch {
+impl Tap for FlowWatch {
     fn observer(&mut self, of: &Subject<'_>) -> Option<Box<dyn Observer>> {
         let top = if of.layer == Layer::Above { true } else { self.seen.is_none() };
         if of.flow != self.flow || !top {
@@ -70,7 +70,7 @@ struct Eye {
     trajectory: Trajectory,
     begun: Option<f64>,
     /// What was last known.
-    now: Point,
+    now: TrajectoryPoint,
 }
 
 impl Observer for Eye {
@@ -81,7 +81,7 @@ impl Observer for Eye {
 
 impl Eye {
     fn new(trajectory: Trajectory) -> Self {
-        Self { trajectory, begun: None, now: Point::default() }
+        Self { trajectory, begun: None, now: TrajectoryPoint::default() }
     }
 
     /// `event` happened, and this is what the controller answers then.
@@ -97,17 +97,17 @@ impl Eye {
                 self.now.delivered = ack.delivered as f64 / mss;
                 self.now.rtt_ms = ack.rtt.map(paceline_cc::Nanos::as_millis_f64).or(self.now.rtt_ms);
                 let repairing = matches!(ack.phase, Repair::Recovery | Repair::Loss);
-                self.now.phase = if repairing { Phase::Repairing } else { Phase::Open };
+                self.now.phase = if repairing { FlowPhase::Repairing } else { FlowPhase::Open };
             }
             Event::Lost(loss) => {
                 self.now.in_flight = loss.in_flight as f64 / mss;
-                self.now.phase = Phase::Repairing;
+                self.now.phase = FlowPhase::Repairing;
                 self.trajectory.losses.push(t);
                 always = loss.new_episode;
             }
             Event::Timeout(timeout) => {
                 self.now.in_flight = timeout.in_flight as f64 / mss;
-                self.now.phase = Phase::Repairing;
+                self.now.phase = FlowPhase::Repairing;
                 self.trajectory.losses.push(t);
                 always = true;
             }
@@ -116,7 +116,7 @@ impl Eye {
         }
         if always {
             // The window that met the loss.
-            self.trajectory.push(Point { t, ..before });
+            self.trajectory.push(TrajectoryPoint { t, ..before });
         }
         self.now.t = t;
         self.now.window = answers.window as f64 / mss;

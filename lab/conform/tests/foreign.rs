@@ -50,7 +50,7 @@ fn a_qlog_shows_what_the_run_did() {
 fn an_event_log_is_what_was_watched() {
     let contestant: Contestant = "cubic@tcp".parse().unwrap();
     let plan = Rig::Short.plan(&contestant).unwrap();
-    let mut seen = watch::Watch::new("run", 0, Origin::Simulated);
+    let mut seen = watch::FlowWatch::new("run", 0, Origin::Simulated);
     paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut seen));
     let folder = tempfile::tempdir().unwrap();
     let mut logs = EventLogs::new(folder.path(), "run", "a test").unwrap();

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use paceline_cc::{Distribution, Nanos};
-use paceline_experiment::config::{self, Direction, Workload};
+use paceline_experiment::config::{self, DumbbellWay, Workload};
 use paceline_experiment::{
-    FlowOutcome, Graph, Hop, HopOutcome, Named, Outcome, RouterOutcome, SplitSum, TelemetryOutcome,
+    FlowOutcome, Graph, GraphHop, HopOutcome, NamedLosses, Outcome, RouterOutcome, SplitSum, TelemetryOutcome,
 };
 
 use crate::contestant::Contestant;
@@ -105,7 +105,7 @@ fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> Flo
 
 /// What telemetry said of the losses of those flows that carry it; `None` where none does.
 fn telemetry(flows: &[FlowOutcome]) -> Option<TelemetryRecord> {
-    let mut sum: Option<(TelemetryOutcome, Named)> = None;
+    let mut sum: Option<(TelemetryOutcome, NamedLosses)> = None;
     for (flow, carried) in flows.iter().filter_map(|flow| Some((flow, flow.telemetry.as_ref()?))) {
         let (all, sender) = sum.get_or_insert_default();
         *all += carried;
@@ -114,7 +114,7 @@ fn telemetry(flows: &[FlowOutcome]) -> Option<TelemetryRecord> {
         sender.overflow += stats.lost_by_congestion;
         sender.unknown += stats.lost_unexplained();
     }
-    let named = |Named { medium, overflow, unknown }: Named| NamedRecord { medium, overflow, unknown };
+    let named = |NamedLosses { medium, overflow, unknown }: NamedLosses| NamedRecord { medium, overflow, unknown };
     sum.map(|(all, sender)| TelemetryRecord {
         reports: all.reports,
         refused: all.refused,
@@ -164,7 +164,7 @@ fn links(outcome: &Outcome, seconds: f64) -> Vec<LinkRecord> {
         return Vec::new();
     }
     let node = |node: u32| outcome.graph.nodes()[node as usize].clone();
-    let record = |(hop, done): (&Hop, &HopOutcome)| LinkRecord {
+    let record = |(hop, done): (&GraphHop, &HopOutcome)| LinkRecord {
         name: hop.name.clone(),
         from: node(hop.from),
         to: node(hop.to),
@@ -234,8 +234,8 @@ fn split<'a>(graph: &Graph, flows: impl Iterator<Item = (&'a config::Flow, &'a F
     let mut up = SplitSum::default();
     for (flow, outcome) in flows {
         let (data, acks) = match graph.direction(flow.way) {
-            Some(Direction::Up) => (&mut up, &mut down),
-            Some(Direction::Down) | None => (&mut down, &mut up),
+            Some(DumbbellWay::Up) => (&mut up, &mut down),
+            Some(DumbbellWay::Down) | None => (&mut down, &mut up),
         };
         for (sum, part) in [(data, &outcome.data_split), (acks, &outcome.ack_split)] {
             sum.count += part.count;

@@ -53,7 +53,7 @@ pub enum RealError {
     /// A run did not come to its end.
     #[cfg(target_os = "linux")]
     #[error(transparent)]
-    Race(#[from] paceline_testbed::race::RaceError),
+    Race(#[from] paceline_testbed::race::TestbedError),
 }
 
 /// What the host had to do with a run.

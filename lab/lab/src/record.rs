@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paceline_experiment::{Direction, DrivenBy};
+use paceline_experiment::{DrivenBy, DumbbellWay};
 use serde::{Deserialize, Serialize};
 
 use crate::run::World;
@@ -137,7 +137,7 @@ described! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         driven_by: Option<DrivenBy>;
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        direction: Option<Direction>, "", "which way its data travels: `down`, `up`; only without links";
+        direction: Option<DumbbellWay>, "", "which way its data travels: `down`, `up`; only without links";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>, "", "node that sent its data; only with links";
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -93,7 +93,7 @@ pub struct Flow {
     /// Time from the start of one of them to the start of the next.
     pub stagger: Nanos,
     /// Which way its data travels, where there are no links.
-    pub direction: config::Direction,
+    pub direction: config::DumbbellWay,
     /// The node that sends its data, where there are links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
@@ -144,7 +144,7 @@ impl Default for Flow {
             contestant: Who::Each,
             count: 1,
             stagger: Nanos::ZERO,
-            direction: config::Direction::Down,
+            direction: config::DumbbellWay::Down,
             from: None,
             to: None,
             object: None,
@@ -181,7 +181,7 @@ pub enum Who {
 pub struct Cross {
     /// Which way it travels, where there are no links.
     #[serde(default)]
-    pub direction: config::Direction,
+    pub direction: config::DumbbellWay,
     /// The node that sends it, where there are links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,

@@ -3,7 +3,7 @@
 use paceline_cc::Datapath;
 use paceline_cc::datapath::TCP;
 use paceline_experiment::Layer;
-use paceline_experiment::endpoints::{Ends, Making};
+use paceline_experiment::endpoints::{FlowEnds, Making};
 use paceline_experiment::via::{DatapathRow, register};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::race::{Settings, race};
@@ -20,10 +20,10 @@ static PROMPT: Datapath = Datapath {
     lacks: TCP.lacks,
 };
 
-fn ends(mut making: Making<'_>) -> Ends {
+fn ends(mut making: Making<'_>) -> FlowEnds {
     let controller = making.controller(&making.flow.controller, Layer::Packets);
     let receiver = stream::receiver(&AckPolicy::immediate(), making.half());
-    Ends::Push(stream::sender(&making.config, controller), receiver)
+    FlowEnds::Push(stream::sender(&making.config, controller), receiver)
 }
 
 static ROW: DatapathRow = DatapathRow {

@@ -9,7 +9,7 @@ use paceline_experiment::{Subject, Tap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::qlog::Qlog;
 use paceline_lab::scenario::{Options, Source};
-use paceline_path::Split;
+use paceline_path::DelaySplit;
 use paceline_transport::{AckSegment, Segment, Sender};
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ impl Tap for Drops {
         self.dropped.insert(number);
     }
 
-    fn on_arrival(&mut self, _now: Time, _flow: u32, segment: &Segment, _ce: bool, _delay: &Split) {
+    fn on_arrival(&mut self, _now: Time, _flow: u32, segment: &Segment, _ce: bool, _delay: &DelaySplit) {
         let number = self.numbers[&(segment.seq, segment.sent_at)];
         assert!(self.dropped.remove(&number), "packet {number} arrived twice");
     }

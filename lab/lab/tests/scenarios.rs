@@ -7,7 +7,7 @@ use paceline_cc::fixed::Fixed;
 use paceline_cc::names::intern;
 use paceline_cc::registry::{Definition, register};
 use paceline_cc::{Ability, Controller, Env, Nanos, Rate};
-use paceline_experiment::{Direction, Timing, Workload};
+use paceline_experiment::{DumbbellWay, Timing, Workload};
 use paceline_lab::race::{Settings, race};
 use paceline_lab::record::Record;
 use paceline_lab::scenario::{Flow, Options, Plan, Scenario, Source, Who};
@@ -76,7 +76,7 @@ fn every_key_of_a_flow() {
     );
     let parsed = scenario(&text);
     let flow = &parsed.flows[1];
-    assert_eq!(flow.direction, Direction::Up);
+    assert_eq!(flow.direction, DumbbellWay::Up);
     assert_eq!(flow.stagger, Nanos::from_secs(1));
     assert!(matches!(&flow.contestant, Who::Fixed(who) if who.to_string() == "cubic@alcc/bbr"));
     assert!(matches!(&flow.workload, Workload::OnOff(times) if times.random));

@@ -1,7 +1,7 @@
 //! Keys of a scenario set from outside: what they do, and what is refused.
 
 use paceline_cc::{Nanos, Rate};
-use paceline_experiment::{Direction, Workload};
+use paceline_experiment::{DumbbellWay, Workload};
 use paceline_lab::race::{Settings, race};
 use paceline_lab::scenario::{Options, Plan, Scenario, Source};
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn a_key_gets_the_value() {
     assert_eq!((set.flows[0].count, set.flows[1].count, set.flows[1].paced), (3, 1, true));
     let Workload::Poisson(poisson) = &set.flows[0].workload else { panic!("{:?}", set.flows[0].workload) };
     assert_eq!((poisson.mean_gap, poisson.max.0), (Nanos::from_millis(11), 9000));
-    assert_eq!(set.cross[0].direction, Direction::Up);
+    assert_eq!(set.cross[0].direction, DumbbellWay::Up);
 }
 
 #[test]

@@ -9,8 +9,10 @@ use std::io::Read;
 use std::net::SocketAddr;
 
 use paceline_cc::{Distribution, Nanos};
-use paceline_conform::capture::{Acked, Copies, Packet, Place, Sent, Tcp, packets, probes};
-use paceline_report::logs::{CLASSES, Chart, Curve, Figure, Log};
+use paceline_conform::capture::{
+    CapturePlace, CapturedPacket, Copies, NewlyAcked, SegmentMeaning, Tcp, packets, probes,
+};
+use paceline_report::logs::{CLASSES, Curve, LogChart, LogFigure, PlottedLog};
 
 use crate::LogError;
 use crate::bins::{Bins, Grid};
@@ -74,7 +76,7 @@ struct Seen {
     emulated: bool,
 }
 
-pub(crate) fn read(file: &str, from: impl Read, step: Option<Nanos>) -> Result<Log, LogError> {
+pub(crate) fn read(file: &str, from: impl Read, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
     let mut seen = Seen::default();
     let mut notes = packets(file, from, &mut |packet| {
         seen.take(packet);
@@ -98,15 +100,15 @@ enum End {
 }
 
 impl Seen {
-    fn take(&mut self, packet: &Packet) {
+    fn take(&mut self, packet: &CapturedPacket) {
         self.packets += 1;
         let at = packet.at.saturating_sub(*self.begun.get_or_insert(packet.at)).max(0) as u64;
         self.end = self.end.max(at);
         let bytes = f64::from(packet.bytes);
         let end = match packet.place {
-            Place::Anywhere if self.copies.is_copy(packet) => return,
-            Place::Anywhere => End::Either,
-            Place::Entered(way) => {
+            CapturePlace::Anywhere if self.copies.is_copy(packet) => return,
+            CapturePlace::Anywhere => End::Either,
+            CapturePlace::Entered(way) => {
                 self.emulated = true;
                 self.ways[way].packets += 1;
                 self.ways[way].entered.add(at, bytes);
@@ -119,12 +121,12 @@ impl Seen {
                 }
                 End::Sender
             }
-            Place::Left(way) => {
+            CapturePlace::Left(way) => {
                 self.emulated = true;
                 self.left(way, at, packet);
                 End::Receiver
             }
-            Place::Dropped => {
+            CapturePlace::Dropped => {
                 self.emulated = true;
                 // Which way it went is known by where it entered.
                 for way in [0, 1] {
@@ -143,7 +145,7 @@ impl Seen {
         self.flow(at, packet, end);
     }
 
-    fn left(&mut self, way: usize, at: u64, packet: &Packet) {
+    fn left(&mut self, way: usize, at: u64, packet: &CapturedPacket) {
         let left = &mut self.ways[way];
         left.left.add(at, f64::from(packet.bytes));
         match self.under_way.remove(&(way, packet.print)) {
@@ -159,7 +161,7 @@ impl Seen {
         }
     }
 
-    fn flow(&mut self, at: u64, packet: &Packet, end: End) {
+    fn flow(&mut self, at: u64, packet: &CapturedPacket, end: End) {
         let (sent, arrived) = (end != End::Receiver, end != End::Sender);
         let key = (packet.from, packet.to, packet.protocol);
         let full = self.flows.len() >= MOST_FLOWS;
@@ -178,21 +180,21 @@ impl Seen {
         let Some(segment) = packet.segment else { return };
         if sent {
             match flow.tcp.sent(packet.at, &segment) {
-                Sent::Nothing => {}
-                Sent::New => flow.in_flight.add(at, flow.tcp.in_flight() as f64 / 1e3),
-                Sent::Again => flow.again.add(at, 1.0),
-                Sent::Probe => self.probes += 1,
+                SegmentMeaning::Nothing => {}
+                SegmentMeaning::New => flow.in_flight.add(at, flow.tcp.in_flight() as f64 / 1e3),
+                SegmentMeaning::Again => flow.again.add(at, 1.0),
+                SegmentMeaning::Probe => self.probes += 1,
             }
         }
         if arrived
             && let Some(back) = self.flows.get_mut(&(packet.to, packet.from, packet.protocol))
-            && let Some(Acked { rtt: Some(rtt), .. }) = back.tcp.acknowledged(packet.at, &segment)
+            && let Some(NewlyAcked { rtt: Some(rtt), .. }) = back.tcp.acknowledged(packet.at, &segment)
         {
             back.rtt_ms.add(at, rtt as f64 / 1e6);
         }
     }
 
-    fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> Log {
+    fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> PlottedLog {
         let emulated = self.emulated;
         let grid = Grid::new(self.end.max(1), step);
         let seconds = grid.seconds().max(1e-3);
@@ -200,7 +202,7 @@ impl Seen {
         let mut figures = Vec::new();
         let mut push = |title, curves: Vec<Curve>| {
             if !curves.is_empty() {
-                charts.push(Chart { title, curves });
+                charts.push(LogChart { title, curves });
             }
         };
         let curve =
@@ -220,7 +222,7 @@ impl Seen {
                 dropped.map(|((name, way), class)| curve(name, class, way.dropped.rates(grid, 1.0))).collect(),
             );
             for ((name, way), _) in ways() {
-                let mut figure = |what, value| figures.push(Figure { of: name.to_owned(), what, value });
+                let mut figure = |what, value| figures.push(LogFigure { of: name.to_owned(), what, value });
                 figure("entered, Mbit/s", way.entered.sum() * 8e-6 / seconds);
                 figure("throughput, Mbit/s", way.left.sum() * 8e-6 / seconds);
                 for (what, q) in
@@ -235,13 +237,13 @@ impl Seen {
             }
         } else {
             push("throughput of all packets, Mbit/s", vec![curve("all", CLASSES[7], self.all.rates(grid, 8e-6))]);
-            figures.push(Figure {
+            figures.push(LogFigure {
                 of: String::new(),
                 what: "throughput, Mbit/s",
                 value: self.all.sum() * 8e-6 / seconds,
             });
         }
-        figures.push(Figure { of: String::new(), what: "packets in the file", value: self.packets as f64 });
+        figures.push(LogFigure { of: String::new(), what: "packets in the file", value: self.packets as f64 });
         let mut flows: Vec<(&Key, &Flow)> = self.flows.iter().collect();
         flows.sort_by_key(|(key, flow)| (std::cmp::Reverse(flow.bytes), **key));
         let (all, most) = (flows.len(), flows.first().map_or(0, |(_, flow)| flow.bytes));
@@ -269,13 +271,13 @@ impl Seen {
         push("in flight, kB", of(|flow, grid| (!flow.in_flight.is_empty()).then(|| flow.in_flight.means(grid))));
         push("sent again, packets/s", of(|flow, grid| (!flow.again.is_empty()).then(|| flow.again.rates(grid, 1.0))));
         for (name, flow, _) in named() {
-            figures.push(Figure {
+            figures.push(LogFigure {
                 of: name.clone(),
                 what: "throughput, Mbit/s",
                 value: flow.bytes as f64 * 8e-6 / seconds,
             });
             if !flow.again.is_empty() {
-                figures.push(Figure { of: name, what: "sent again, packets", value: flow.again.sum() });
+                figures.push(LogFigure { of: name, what: "sent again, packets", value: flow.again.sum() });
             }
         }
         if !emulated && named().any(|(_, flow, _)| !flow.rtt_ms.is_empty()) {
@@ -295,7 +297,7 @@ impl Seen {
         }
         let kind = if emulated { "packets on an emulated path" } else { "capture" };
         let file = file.to_owned();
-        Log { file, kind, notes, seconds: grid.seconds(), step_s: grid.step_s(), figures, charts }
+        PlottedLog { file, kind, notes, seconds: grid.seconds(), step_s: grid.step_s(), figures, charts }
     }
 }
 

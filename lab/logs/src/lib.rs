@@ -18,7 +18,7 @@ use paceline_cc::Nanos;
 use paceline_cc::foreign::printable;
 use paceline_conform::capture::{is_capture, unread};
 use paceline_lab::input::{Bounded, Bounds, IN_UTF16, is_utf16};
-use paceline_report::logs::Log;
+use paceline_report::logs::PlottedLog;
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ impl LogError {
     }
 }
 
-impl From<paceline_conform::read::ReadError> for LogError {
-    fn from(error: paceline_conform::read::ReadError) -> Self {
+impl From<paceline_conform::read::TrajectoryError> for LogError {
+    fn from(error: paceline_conform::read::TrajectoryError) -> Self {
         Self { file: error.file, line: error.line, problem: error.problem }
     }
 }
@@ -152,7 +152,7 @@ pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, LogError> {
 ///
 /// # Errors
 /// [`LogError`] when it cannot be read, is damaged at its start, or holds nothing that can be drawn.
-pub fn read(path: &Path, kind: Kind, step: Option<Nanos>) -> Result<Log, LogError> {
+pub fn read(path: &Path, kind: Kind, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
     let name = path.display().to_string();
     let file = open(path, &name)?;
     if kind == Kind::Series(paceline_lab::series::Format::Parquet) {
@@ -165,7 +165,7 @@ pub fn read(path: &Path, kind: Kind, step: Option<Nanos>) -> Result<Log, LogErro
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(name: &str, from: impl Read, kind: Kind, step: Option<Nanos>) -> Result<Log, LogError> {
+pub fn read_from(name: &str, from: impl Read, kind: Kind, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
     use paceline_lab::series::Format;
     let log = match kind {
         Kind::Capture => capture::read(name, from, step)?,

@@ -8,7 +8,7 @@ use std::io::BufRead;
 
 use paceline_cc::foreign::{clipped, printable};
 use paceline_cc::{Distribution, Nanos};
-use paceline_report::logs::{CLASSES, Chart, Curve, Figure, GREY, Log};
+use paceline_report::logs::{CLASSES, Curve, GREY, LogChart, LogFigure, PlottedLog};
 
 use crate::bins::{Bins, Grid};
 use crate::{LogError, next_line};
@@ -36,7 +36,7 @@ struct Link {
     about: Vec<String>,
 }
 
-pub(crate) fn read(file: &str, mut from: impl BufRead, step: Option<Nanos>) -> Result<Log, LogError> {
+pub(crate) fn read(file: &str, mut from: impl BufRead, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
     let mut link = Link::default();
     let mut notes = Vec::new();
     let (mut line, mut number) = (Vec::new(), 0);
@@ -129,7 +129,7 @@ impl Link {
         Ok(())
     }
 
-    fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> Log {
+    fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> PlottedLog {
         // The last millisecond belongs to it.
         let grid = Grid::new(self.end + 1_000_000, step);
         let curve =
@@ -140,10 +140,10 @@ impl Link {
         }
         rates.push(curve("arrived at it", CLASSES[1], self.arrived.rates(grid, 8e-6)));
         rates.push(curve("left it", CLASSES[0], self.left.rates(grid, 8e-6)));
-        let mut charts = vec![Chart { title: "throughput, Mbit/s", curves: rates }];
+        let mut charts = vec![LogChart { title: "throughput, Mbit/s", curves: rates }];
         let seconds = grid.seconds();
         let mbps = |bins: &Bins| bins.sum() * 8e-6 / seconds;
-        let figure = |what, value| Figure { of: String::new(), what, value };
+        let figure = |what, value| LogFigure { of: String::new(), what, value };
         let mut figures = Vec::new();
         if !self.offered.is_empty() {
             figures.push(figure("capacity, Mbit/s", mbps(&self.offered)));
@@ -158,7 +158,7 @@ impl Link {
                 "Its delays are not shown: some are below 0 (down to {below:.1} ms), so that they are of two clocks that differ."
             ));
         } else if let Some(delays) = &self.delays {
-            charts.push(Chart {
+            charts.push(LogChart {
                 title: "delay in the link, ms",
                 curves: vec![
                     curve("mean", CLASSES[0], self.delay_ms.means(grid)),
@@ -171,7 +171,7 @@ impl Link {
         }
         if !self.dropped.is_empty() {
             let dropped = curve("dropped", CLASSES[0], self.dropped.rates(grid, 1.0));
-            charts.push(Chart { title: "dropped, packets/s", curves: vec![dropped] });
+            charts.push(LogChart { title: "dropped, packets/s", curves: vec![dropped] });
         }
         figures.push(figure("dropped, packets", self.dropped.sum()));
         if self.packets > 0.0 {
@@ -179,7 +179,7 @@ impl Link {
         }
         notes.extend(self.about);
         let file = file.to_owned();
-        Log { file, kind: "packet log of a link", notes, seconds, step_s: grid.step_s(), figures, charts }
+        PlottedLog { file, kind: "packet log of a link", notes, seconds, step_s: grid.step_s(), figures, charts }
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     const LOG: &str = "# mahimahi mm-link (downlink) [some.trace] > log\n# queue: infinite\n# base timestamp: 1000\n\
                        1000 + 1500\n1000 # 1500\n1001 - 1500 1\n1500 + 1500\n1500 d 1 1500\n1999 # 3000\n";
 
-    fn value(log: &Log, what: &str) -> f64 {
+    fn value(log: &PlottedLog, what: &str) -> f64 {
         log.figures.iter().find(|figure| figure.what == what).unwrap().value
     }
 

@@ -4,16 +4,16 @@ use std::io::BufRead;
 
 use paceline_cc::Nanos;
 use paceline_conform::trajectory::{MOST_POINTS, Trajectory};
-use paceline_report::logs::{CLASSES, Chart, Curve, Figure, Log};
+use paceline_report::logs::{CLASSES, Curve, LogChart, LogFigure, PlottedLog};
 
 use crate::LogError;
 use crate::bins::{Bins, Grid};
 
-pub(crate) fn read(file: &str, from: impl BufRead, step: Option<Nanos>) -> Result<Log, LogError> {
+pub(crate) fn read(file: &str, from: impl BufRead, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
     Ok(curves(file, &paceline_conform::qlog::read(file, from)?, step))
 }
 
-fn curves(file: &str, flow: &Trajectory, step: Option<Nanos>) -> Log {
+fn curves(file: &str, flow: &Trajectory, step: Option<Nanos>) -> PlottedLog {
     let mut notes: Vec<String> = flow.notes.iter().map(|note| (*note).to_owned()).collect();
     if flow.points.len() >= MOST_POINTS {
         notes.push(format!("It is drawn up to its {MOST_POINTS}th point."));
@@ -48,16 +48,16 @@ fn curves(file: &str, flow: &Trajectory, step: Option<Nanos>) -> Log {
     if !pacing.is_empty() {
         rates.push(curve("pacing rate", 3, pacing.means(grid)));
     }
-    let mut charts = vec![Chart { title: "throughput, Mbit/s", curves: rates }];
+    let mut charts = vec![LogChart { title: "throughput, Mbit/s", curves: rates }];
     if !rtt.is_empty() {
-        charts.push(Chart { title: "round trip, ms", curves: vec![curve("round trip", 2, rtt.means(grid))] });
+        charts.push(LogChart { title: "round trip, ms", curves: vec![curve("round trip", 2, rtt.means(grid))] });
     }
     let windows = vec![curve("window", 0, window.means(grid)), curve("in flight", 1, in_flight.means(grid))];
-    charts.push(Chart { title: "packets", curves: windows });
+    charts.push(LogChart { title: "packets", curves: windows });
     if !lost.is_empty() {
-        charts.push(Chart { title: "lost, packets/s", curves: vec![curve("lost", 1, lost.rates(grid, 1.0))] });
+        charts.push(LogChart { title: "lost, packets/s", curves: vec![curve("lost", 1, lost.rates(grid, 1.0))] });
     }
-    let figure = |what, value| Figure { of: String::new(), what, value };
+    let figure = |what, value| LogFigure { of: String::new(), what, value };
     let mut figures = vec![figure("throughput, Mbit/s", delivered.sum() * 8e-6 / grid.seconds())];
     rtts.sort_by(f64::total_cmp);
     for (what, q) in [("round trip p50, ms", 0.5), ("round trip p95, ms", 0.95)] {
@@ -67,5 +67,5 @@ fn curves(file: &str, flow: &Trajectory, step: Option<Nanos>) -> Log {
     }
     figures.push(figure("lost, packets", flow.losses.len() as f64));
     let file = file.to_owned();
-    Log { file, kind: "qlog", notes, seconds: grid.seconds(), step_s: grid.step_s(), figures, charts }
+    PlottedLog { file, kind: "qlog", notes, seconds: grid.seconds(), step_s: grid.step_s(), figures, charts }
 }

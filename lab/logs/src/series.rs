@@ -2,7 +2,7 @@
 
 use paceline_cc::Nanos;
 use paceline_lab::series::{Row, RowError};
-use paceline_report::logs::{Chart, Curve, Log};
+use paceline_report::logs::{Curve, LogChart, PlottedLog};
 use paceline_report::palette;
 
 use crate::LogError;
@@ -23,13 +23,13 @@ struct Shown {
 const TITLES: [&str; 4] = ["throughput, Mbit/s", "queueing delay, ms", "round trip, ms", "window, packets"];
 
 #[cfg(feature = "parquet")]
-pub(crate) fn read_parquet(file: &str, from: std::fs::File, step: Option<Nanos>) -> Result<Log, LogError> {
+pub(crate) fn read_parquet(file: &str, from: std::fs::File, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
     let rows = paceline_lab::series::read_parquet(from);
     read(file, rows.map_err(|error| wrong(file, &error))?, step)
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(crate) fn read_parquet(file: &str, _: std::fs::File, _: Option<Nanos>) -> Result<Log, LogError> {
+pub(crate) fn read_parquet(file: &str, _: std::fs::File, _: Option<Nanos>) -> Result<PlottedLog, LogError> {
     let problem = "this paceline was built without Parquet; build it with 'cargo build --release -p paceline-cli --features \
                    parquet', or write the series as CSV";
     Err(LogError::new(file, 0, problem))
@@ -43,7 +43,7 @@ pub(crate) fn read(
     file: &str,
     rows: impl Iterator<Item = Result<Row, RowError>>,
     step: Option<Nanos>,
-) -> Result<Log, LogError> {
+) -> Result<PlottedLog, LogError> {
     let (mut shown, mut notes): (Vec<Shown>, Vec<String>) = Default::default();
     let (mut end, mut others, mut more) = (0, false, false);
     let mut rows = rows.peekable();
@@ -113,12 +113,12 @@ pub(crate) fn read(
             Curve { name, points, class: classes[place].clone().into() }
         };
         let curves = shown.iter().enumerate().filter(|(_, one)| !one.values[index].is_empty());
-        Chart { title, curves: curves.map(curve).collect() }
+        LogChart { title, curves: curves.map(curve).collect() }
     };
-    let charts: Vec<Chart> =
+    let charts: Vec<LogChart> =
         TITLES.into_iter().enumerate().map(chart).filter(|chart| !chart.curves.is_empty()).collect();
     let (file, seconds, step_s) = (file.to_owned(), grid.seconds(), grid.step_s());
-    Ok(Log { file, kind: "time series of a race", notes, seconds, step_s, figures: Vec::new(), charts })
+    Ok(PlottedLog { file, kind: "time series of a race", notes, seconds, step_s, figures: Vec::new(), charts })
 }
 
 #[cfg(test)]

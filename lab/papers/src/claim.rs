@@ -30,7 +30,7 @@ pub struct Claim {
     pub ours: String,
     /// Whether it holds, in every cell and bound.
     #[serde(rename = "holds")]
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// Why not, or what to know.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -41,7 +41,7 @@ pub struct Claim {
     pub command: String,
     /// What its figures must be, where numbers decide, and are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<ClaimBound>,
     /// The conditions it was tried under, where there are several or each has a command.
     pub cells: Vec<Cell>,
     /// Its place in a grid, where it stands in one.
@@ -51,7 +51,7 @@ pub struct Claim {
 
 /// Whether a claim holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// It does.
     Holds,
     /// It does not.
@@ -60,14 +60,14 @@ pub enum Verdict {
     NotRun,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     fn of(holds: bool) -> Self {
         if holds { Self::Holds } else { Self::Misses }
     }
 }
 
 /// `true`, `false` or nothing.
-impl Serialize for Verdict {
+impl Serialize for ClaimVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Holds => serializer.serialize_bool(true),
@@ -121,7 +121,7 @@ impl Expected {
 
 /// What a figure must be, and is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Bound {
+pub struct ClaimBound {
     /// What it must be.
     pub expected: Expected,
     /// What it is; `None` where it was not run.
@@ -181,7 +181,7 @@ impl Claim {
             contestant: contestant.into(),
             source: source.into(),
             ours: String::new(),
-            verdict: Verdict::NotRun,
+            verdict: ClaimVerdict::NotRun,
             note: String::new(),
             world: World::Sim,
             command: String::new(),
@@ -227,7 +227,7 @@ impl Claim {
 
     /// With one figure more, in the order of [`Claim::measured`].
     pub(crate) fn expect(mut self, expected: Expected) -> Self {
-        self.bounds.push(Bound { expected, measured: None });
+        self.bounds.push(ClaimBound { expected, measured: None });
         self
     }
 
@@ -237,22 +237,22 @@ impl Claim {
         for (bound, figure) in self.bounds.iter_mut().zip(figures) {
             bound.measured = Some(*figure);
         }
-        let holds = |bound: &Bound| bound.measured.is_some_and(|figure| bound.expected.holds(figure));
-        self.verdict = Verdict::of(!self.bounds.is_empty() && self.bounds.iter().all(holds));
+        let holds = |bound: &ClaimBound| bound.measured.is_some_and(|figure| bound.expected.holds(figure));
+        self.verdict = ClaimVerdict::of(!self.bounds.is_empty() && self.bounds.iter().all(holds));
         self
     }
 
     /// What we get where the runs gave no figures.
     pub(crate) fn failed(mut self, ours: impl Into<String>) -> Self {
         self.ours = ours.into();
-        self.verdict = Verdict::Misses;
+        self.verdict = ClaimVerdict::Misses;
         self
     }
 
     /// With one cell, or where the cells speak for themselves.
     pub(crate) fn got(mut self, ours: impl Into<String>, cells: Vec<Cell>) -> Self {
         self.ours = ours.into();
-        self.verdict = Verdict::of(!cells.is_empty() && cells.iter().all(|cell| cell.holds));
+        self.verdict = ClaimVerdict::of(!cells.is_empty() && cells.iter().all(|cell| cell.holds));
         let telling = cells.iter().find(|cell| !cell.holds).or(cells.first());
         self.command = telling.map(|cell| cell.command.clone()).unwrap_or_default();
         self.cells = cells;
@@ -267,12 +267,12 @@ impl Claim {
 
     /// Whether it was tried and holds.
     pub fn holds(&self) -> bool {
-        self.verdict == Verdict::Holds
+        self.verdict == ClaimVerdict::Holds
     }
 
     /// Whether it was tried and does not hold.
     pub fn misses(&self) -> bool {
-        self.verdict == Verdict::Misses
+        self.verdict == ClaimVerdict::Misses
     }
 }
 
@@ -325,7 +325,7 @@ mod tests {
         assert!(claim().measured("", &[2.0, 0.0]).misses() && claim().measured("", &[2.1, 1.0]).misses());
         assert!(claim().measured("", &[2.0]).misses(), "one was not measured");
         assert!(claim().measured("", &[2.0, f64::NAN]).misses());
-        assert_eq!(claim().verdict, Verdict::NotRun);
+        assert_eq!(claim().verdict, ClaimVerdict::NotRun);
     }
 
     #[test]

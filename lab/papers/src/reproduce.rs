@@ -28,7 +28,7 @@ use paceline_lab::run::{RunError, World};
 use paceline_lab::runner::{Progress, RunnerError};
 use paceline_lab::scenario::ScenarioError;
 use paceline_lab::shell::quoted;
-use paceline_report::ReportError;
+use paceline_report::PageError;
 
 pub use page::write;
 pub use text::table;
@@ -89,7 +89,7 @@ struct Experiment {
 
 /// How experiments are run.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct PaperSettings {
     /// Only this one, by its name.
     pub figure: Option<String>,
     /// Runs of each cell, instead of as many as each scenario says.
@@ -108,7 +108,7 @@ pub struct Settings {
     pub journal: Option<Arc<Journal>>,
 }
 
-impl Settings {
+impl PaperSettings {
     /// The options that change numbers of a single run, as a command takes them.
     fn repeated(&self) -> String {
         let runs = self.runs.map(|runs| format!(" --runs {runs}")).unwrap_or_default();
@@ -221,7 +221,7 @@ pub enum ReproduceError {
     Scenario(#[from] ScenarioError),
     /// The page cannot be written.
     #[error(transparent)]
-    Page(#[from] ReportError),
+    Page(#[from] PageError),
 }
 
 impl Paper {
@@ -246,7 +246,7 @@ impl Paper {
     ///
     /// # Errors
     /// An option that is wrong, or a trace.
-    pub fn run(&self, settings: &Settings, progress: &dyn Progress) -> Result<Vec<Section>, ReproduceError> {
+    pub fn run(&self, settings: &PaperSettings, progress: &dyn Progress) -> Result<Vec<Section>, ReproduceError> {
         let chosen: Vec<&Experiment> = match &settings.figure {
             None => self.experiments.iter().collect(),
             Some(name) => {
@@ -272,7 +272,7 @@ impl Paper {
             let bench = bench::Bench { figure: one.figure, settings, seconds: given.seconds, progress };
             let mut findings = (one.conduct)(&bench)?;
             let seconds = if findings.whole { given.seconds } else { settings.seconds };
-            let again = Settings { seconds, ..settings.clone() };
+            let again = PaperSettings { seconds, ..settings.clone() };
             for claim in &mut findings.claims {
                 if claim.figure.is_empty() {
                     one.figure.clone_into(&mut claim.figure);
@@ -301,10 +301,10 @@ mod tests {
     #[test]
     fn commands_repeat_the_options() {
         let settings =
-            Settings { runs: Some(3), seed: Some(7), traces: vec!["my trace".into()], ..Settings::default() };
+            PaperSettings { runs: Some(3), seed: Some(7), traces: vec!["my trace".into()], ..PaperSettings::default() };
         assert_eq!(settings.repeated(), " --runs 3 --seed 7");
         assert_eq!(settings.again(), " --runs 3 --seed 7 --trace \"my trace\"");
-        assert_eq!(Settings::default().again(), "");
+        assert_eq!(PaperSettings::default().again(), "");
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
         let error = Paper::find("paced-chirpin").err().unwrap().to_string();
         assert_eq!(error, "unknown paper 'paced-chirpin'; did you mean paced-chirping?");
         let paper = Paper::find("paced-chirping").unwrap();
-        let settings = Settings { figure: Some("fig8".to_owned()), ..Settings::default() };
+        let settings = PaperSettings { figure: Some("fig8".to_owned()), ..PaperSettings::default() };
         let error = paper.run(&settings, &Unwatched).unwrap_err().to_string();
         assert!(error.starts_with("--figure: 'fig8' is not in paced-chirping; did you mean fig"), "{error}");
     }

@@ -7,13 +7,13 @@ use super::svg::{Anchor, Rect, Scale, Svg, n, short, text_width, trail};
 
 /// From where to where an axis goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub struct PlotAxis {
     low: f64,
     high: f64,
     log: bool,
 }
 
-impl Axis {
+impl PlotAxis {
     /// From 0 to `high`.
     pub fn linear(high: f64) -> Self {
         Self { low: 0.0, high, log: false }
@@ -34,7 +34,7 @@ pub type Class = Cow<'static, str>;
 
 /// A curve; where `y` is missing it breaks.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct PlotLine {
     /// CSS classes of colour and dash.
     pub class: Class,
     /// Points in the units of the axes.
@@ -51,16 +51,16 @@ pub struct Panel {
     /// Above it to the right.
     pub note: String,
     /// What it shows.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PlotLine>,
 }
 
 /// Charts side by side.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ChartRow {
     /// What stands beside the vertical axis, with its unit.
     pub y_title: &'static str,
     /// The vertical axis, of all its panels.
-    pub y: Axis,
+    pub y: PlotAxis,
     /// Height of a panel.
     pub height: f64,
     /// Side by side.
@@ -75,9 +75,9 @@ pub struct Sheet {
     /// What stands below the horizontal axis, with its unit.
     pub x_title: &'static str,
     /// The horizontal axis, of all panels.
-    pub x: Axis,
+    pub x: PlotAxis,
     /// One below the other.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ChartRow>,
     /// CSS classes and names.
     pub legend: Vec<(Class, String)>,
 }
@@ -148,7 +148,7 @@ impl Sheet {
     }
 
     /// A panel that carries its numbers.
-    fn draw_plot(&self, svg: &mut Svg, row: &Row, panel: &Panel, rect: Rect, (first, last): (bool, bool)) {
+    fn draw_plot(&self, svg: &mut Svg, row: &ChartRow, panel: &Panel, rect: Rect, (first, last): (bool, bool)) {
         let columns = [column(self.x_title), column(row.y_title)];
         let plot = Plot {
             rect,
@@ -179,7 +179,7 @@ impl Sheet {
         svg.text(rect.right(), rect.y - 6.0, Anchor::End, "tick", &panel.note);
     }
 
-    fn draw_panel(&self, svg: &mut Svg, row: &Row, panel: &Panel, plot: Rect, (first, last): (bool, bool)) {
+    fn draw_panel(&self, svg: &mut Svg, row: &ChartRow, panel: &Panel, plot: Rect, (first, last): (bool, bool)) {
         let (x, y) = (self.x.scale(plot.x, plot.right()), row.y.scale(plot.bottom(), plot.y));
         for tick in x.ticks((plot.w / 55.0) as usize) {
             svg.line(x.at(tick), plot.y, x.at(tick), plot.bottom(), "grid");
@@ -240,11 +240,12 @@ mod tests {
 
     #[test]
     fn every_panel_curve_and_name_is_drawn() {
-        let line = Line { class: "c1 d0".into(), points: vec![(1.0, Some(2.0)), (10.0, Some(4.0))], dots: true };
+        let line = PlotLine { class: "c1 d0".into(), points: vec![(1.0, Some(2.0)), (10.0, Some(4.0))], dots: true };
         let panel = Panel { title: "left & right".to_owned(), note: "n".to_owned(), lines: vec![line] };
-        let row = Row { y_title: "y", y: Axis::linear(5.0), height: 80.0, panels: vec![panel.clone(), panel] };
+        let row = ChartRow { y_title: "y", y: PlotAxis::linear(5.0), height: 80.0, panels: vec![panel.clone(), panel] };
         let legend = vec![("c1 d0".into(), "one".to_owned())];
-        let sheet = Sheet { label: "two".to_owned(), x_title: "x", x: Axis::log(1.0, 10.0), rows: vec![row], legend };
+        let sheet =
+            Sheet { label: "two".to_owned(), x_title: "x", x: PlotAxis::log(1.0, 10.0), rows: vec![row], legend };
         let svg = sheet.draw();
         assert!(sheet.file().contains("width=\"900\"") && sheet.file().matches("<circle").count() == 4);
         assert_eq!(svg.matches("left &amp; right").count(), 2);

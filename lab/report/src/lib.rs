@@ -47,7 +47,7 @@ pub const FIGURE: &str = "race.svg";
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReportError {
+pub enum PageError {
     /// The folder cannot be made or written to.
     #[error("report folder {}: {source}; name a folder you can write to", folder.display())]
     Folder {
@@ -84,8 +84,8 @@ pub struct Raced<'a> {
 /// Files are complete or absent: each is written under another name and renamed.
 ///
 /// # Errors
-/// [`ReportError`] when the folder cannot be written to or the race has no runs.
-pub fn write(race: Raced<'_>, folder: &Path) -> Result<PathBuf, ReportError> {
+/// [`PageError`] when the folder cannot be written to or the race has no runs.
+pub fn write(race: Raced<'_>, folder: &Path) -> Result<PathBuf, PageError> {
     let data = Data::of_race(race);
     let page = render(&[&data])?;
     store(folder, FIGURE, &leading_figure(&data))?;
@@ -96,7 +96,7 @@ pub fn write(race: Raced<'_>, folder: &Path) -> Result<PathBuf, ReportError> {
 ///
 /// # Errors
 /// As [`write()`].
-pub fn write_records(records: &[Record], folder: &Path) -> Result<PathBuf, ReportError> {
+pub fn write_records(records: &[Record], folder: &Path) -> Result<PathBuf, PageError> {
     let sections = Data::of_records(records);
     let page = render(&sections.iter().collect::<Vec<_>>())?;
     if let Some(first) = sections.first() {
@@ -106,9 +106,9 @@ pub fn write_records(records: &[Record], folder: &Path) -> Result<PathBuf, Repor
 }
 
 /// Writes a file into a folder, made where it is missing.
-pub fn store(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ReportError> {
+pub fn store(folder: &Path, name: &str, text: &str) -> Result<PathBuf, PageError> {
     let path = folder.join(name);
-    let bad = |source| ReportError::Folder { folder: folder.to_owned(), source };
+    let bad = |source| PageError::Folder { folder: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(bad)?;
     paceline_files::write_regular(&path, |draft| draft.write_all(text.as_bytes()))
         .map_err(|error| bad(error.source))?;

@@ -4,8 +4,8 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use crate::chart::{Axis, Class, Line, Panel, Row, Sheet};
-use crate::{ReportError, SCRIPT, STYLE};
+use crate::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
+use crate::{PageError, SCRIPT, STYLE};
 use paceline_lab::numbers::short as number;
 
 /// Height of a chart (our choice: five of them fit on a screen).
@@ -29,7 +29,7 @@ pub struct Curve {
 
 /// Curves with the same unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Chart {
+pub struct LogChart {
     /// What is shown, with its unit: `throughput, Mbit/s`.
     pub title: &'static str,
     /// The curves.
@@ -38,7 +38,7 @@ pub struct Chart {
 
 /// A number of the whole file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Figure {
+pub struct LogFigure {
     /// What it is of; empty for the file.
     pub of: String,
     /// What it is, with its unit.
@@ -49,7 +49,7 @@ pub struct Figure {
 
 /// A file as curves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Log {
+pub struct PlottedLog {
     /// The file.
     pub file: String,
     /// What it is, in a few words.
@@ -61,13 +61,13 @@ pub struct Log {
     /// Seconds that a point of a curve stands for.
     pub step_s: f64,
     /// Numbers of the whole file.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<LogFigure>,
     /// One below the other.
-    pub charts: Vec<Chart>,
+    pub charts: Vec<LogChart>,
 }
 
 /// The picture of files side by side, with the same axes.
-pub fn sheet(logs: &[Log]) -> Sheet {
+pub fn sheet(logs: &[PlottedLog]) -> Sheet {
     let mut titles: Vec<&'static str> = Vec::new();
     let mut legend: Vec<(Class, String)> = Vec::new();
     for chart in logs.iter().flat_map(|log| &log.charts) {
@@ -83,7 +83,7 @@ pub fn sheet(logs: &[Log]) -> Sheet {
     let row = |(index, title): (usize, &&'static str)| {
         let most = logs.iter().flat_map(|log| &log.charts).filter(|chart| chart.title == *title).flat_map(values);
         let most = most.fold(0.0, f64::max);
-        let panel = |log: &Log| Panel {
+        let panel = |log: &PlottedLog| Panel {
             // The file's name stands once.
             title: if index == 0 && logs.len() > 1 { log.file.clone() } else { String::new() },
             note: String::new(),
@@ -95,9 +95,9 @@ pub fn sheet(logs: &[Log]) -> Sheet {
                 .map(line)
                 .collect(),
         };
-        Row {
+        ChartRow {
             y_title: title,
-            y: Axis::linear(if most > 0.0 { 1.06 * most } else { 1.0 }),
+            y: PlotAxis::linear(if most > 0.0 { 1.06 * most } else { 1.0 }),
             height: HEIGHT,
             panels: logs.iter().map(panel).collect(),
         }
@@ -106,20 +106,20 @@ pub fn sheet(logs: &[Log]) -> Sheet {
     Sheet {
         label: format!("{} over time: {}", names.join(", "), titles.join("; ")),
         x_title: "time, s",
-        x: Axis::linear(logs.iter().map(|log| log.seconds).fold(1e-3, f64::max)),
+        x: PlotAxis::linear(logs.iter().map(|log| log.seconds).fold(1e-3, f64::max)),
         rows: titles.iter().enumerate().map(row).collect(),
         legend,
     }
 }
 
-fn values(chart: &Chart) -> impl Iterator<Item = f64> {
+fn values(chart: &LogChart) -> impl Iterator<Item = f64> {
     chart.curves.iter().flat_map(|curve| curve.points.iter().filter_map(|(_, value)| *value)).filter(|v| v.is_finite())
 }
 
-fn line(curve: &Curve) -> Line {
+fn line(curve: &Curve) -> PlotLine {
     // Too few points for a line are dots.
     let dots = curve.points.iter().filter(|(_, value)| value.is_some()).count() <= 12;
-    Line { class: curve.class.clone(), points: curve.points.clone(), dots }
+    PlotLine { class: curve.class.clone(), points: curve.points.clone(), dots }
 }
 
 #[derive(Serialize)]
@@ -135,11 +135,11 @@ struct Section<'a> {
 ///
 /// # Errors
 /// When the page cannot be put together.
-pub fn page(logs: &[Log], command: &str) -> Result<String, ReportError> {
+pub fn page(logs: &[PlottedLog], command: &str) -> Result<String, PageError> {
     let title = match logs {
         [one] => one.file.clone(),
         [first, others @ ..] => format!("{} and {} more", first.file, others.len()),
-        [] => return Err(ReportError::Empty),
+        [] => return Err(PageError::Empty),
     };
     Ok(crate::html(
         include_str!("logs.html"),
@@ -154,7 +154,7 @@ pub fn page(logs: &[Log], command: &str) -> Result<String, ReportError> {
     )?)
 }
 
-fn section(log: &Log) -> Section<'_> {
+fn section(log: &PlottedLog) -> Section<'_> {
     Section {
         file: &log.file,
         facts: format!("{} \u{b7} {} s \u{b7} a point is {} s", log.kind, number(log.seconds), number(log.step_s)),
@@ -164,7 +164,7 @@ fn section(log: &Log) -> Section<'_> {
     }
 }
 
-fn named(figure: &Figure) -> String {
+fn named(figure: &LogFigure) -> String {
     if figure.of.is_empty() { figure.what.to_owned() } else { format!("{}: {}", figure.of, figure.what) }
 }
 
@@ -172,20 +172,20 @@ fn named(figure: &Figure) -> String {
 mod tests {
     use super::*;
 
-    fn log(file: &str) -> Log {
+    fn log(file: &str) -> PlottedLog {
         let curve = |name: &str, class: &'static str| Curve {
             name: name.to_owned(),
             points: vec![(0.5, Some(2.0)), (1.5, None)],
             class: class.into(),
         };
-        Log {
+        PlottedLog {
             file: file.to_owned(),
             kind: "a log",
             notes: vec!["it is <cut> off".to_owned()],
             seconds: 2.0,
             step_s: 1.0,
-            figures: vec![Figure { of: "down".to_owned(), what: "throughput, Mbit/s", value: 12.0 }],
-            charts: vec![Chart {
+            figures: vec![LogFigure { of: "down".to_owned(), what: "throughput, Mbit/s", value: 12.0 }],
+            charts: vec![LogChart {
                 title: "throughput, Mbit/s",
                 curves: vec![curve("down", CLASSES[0]), curve("up", CLASSES[1])],
             }],

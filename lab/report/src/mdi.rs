@@ -10,7 +10,7 @@ use paceline_lab::mdi::against::Comparison;
 use paceline_lab::mdi::analysis::{Analysis, answers};
 
 use crate::svg::{Anchor, Rect, Scale, Svg, n, short};
-use crate::{ReportError, STYLE};
+use crate::{PageError, STYLE};
 
 /// Width of a picture, in its own units.
 const WIDTH: f64 = 1000.0;
@@ -30,7 +30,7 @@ pub fn page(
     model: &Model,
     analysis: &Analysis,
     against: Option<(&str, &Comparison)>,
-) -> Result<String, ReportError> {
+) -> Result<String, PageError> {
     let answers: Vec<(String, String)> = answers(model)
         .iter()
         .enumerate()

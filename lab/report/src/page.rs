@@ -9,10 +9,10 @@ use paceline_lab::version;
 use serde::Serialize;
 
 use super::data::Data;
-use super::figures::{self, Figure, Variables};
+use super::figures::{self, LogFigure, Variables};
 use super::svg::short;
 use super::tables::{self, Table};
-use super::{ReportError, SCRIPT, STYLE};
+use super::{PageError, SCRIPT, STYLE};
 
 #[derive(Serialize)]
 struct Section<'a> {
@@ -23,7 +23,7 @@ struct Section<'a> {
     contestants: Table,
     remarks: Vec<Remark>,
     runs_shown: Vec<u32>,
-    figures: Vec<Figure>,
+    figures: Vec<LogFigure>,
     variables: Vec<Variables>,
     tables: Vec<Table>,
     missing: Option<&'static str>,
@@ -46,8 +46,8 @@ struct Chip<'a> {
     class: String,
 }
 
-pub(crate) fn render(sections: &[&Data<'_>]) -> Result<String, ReportError> {
-    let Some(first) = sections.first().and_then(|data| data.first()) else { return Err(ReportError::Empty) };
+pub(crate) fn render(sections: &[&Data<'_>]) -> Result<String, PageError> {
+    let Some(first) = sections.first().and_then(|data| data.first()) else { return Err(PageError::Empty) };
     let mut chips: Vec<Chip<'_>> = Vec::new();
     for c in sections.iter().flat_map(|data| &data.contestants) {
         if chips.iter().all(|chip| chip.number != c.style.number) {

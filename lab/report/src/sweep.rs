@@ -18,8 +18,8 @@ use paceline_lab::version;
 use serde::Serialize;
 
 use crate::data::Styles;
-use crate::{PAGE, ReportError, SCRIPT, STYLE, store};
-use figure::{Figure, Metric};
+use crate::{PAGE, PageError, SCRIPT, STYLE, store};
+use figure::{LogFigure, Metric};
 use grid::Layout;
 
 /// Name of the table of medians beside the page.
@@ -74,8 +74,8 @@ struct Failure {
 /// Writes the page and [`TABLE`] into a folder, made where it is missing, and gives the page's path.
 ///
 /// # Errors
-/// [`ReportError`] when the folder cannot be written to.
-pub fn write(swept: Swept<'_>, folder: &Path) -> Result<PathBuf, ReportError> {
+/// [`PageError`] when the folder cannot be written to.
+pub fn write(swept: Swept<'_>, folder: &Path) -> Result<PathBuf, PageError> {
     let page = page(swept)?;
     store(folder, TABLE, &cells_csv(swept.sweep, swept.cells))?;
     store(folder, PAGE, &page)
@@ -85,12 +85,12 @@ pub fn write(swept: Swept<'_>, folder: &Path) -> Result<PathBuf, ReportError> {
 ///
 /// # Errors
 /// When the page cannot be put together.
-pub fn page(swept: Swept<'_>) -> Result<String, ReportError> {
+pub fn page(swept: Swept<'_>) -> Result<String, PageError> {
     let Swept { sweep, cells, failures, command } = swept;
     let contestants = contestants(sweep);
     let layout = Layout::of(sweep);
     let metrics = figure::metrics(sweep, cells);
-    let figures: Vec<Figure> =
+    let figures: Vec<LogFigure> =
         metrics.iter().filter_map(|metric| figure::draw(metric, &layout, swept, &contestants)).collect();
     let same: Vec<String> = metrics.iter().filter_map(|metric| metric.same_everywhere(cells)).collect();
     let failed: Vec<Failure> = failures.iter().take(FAILURES).map(failure).collect();
@@ -164,14 +164,14 @@ fn head(sweep: &Sweep, metrics: &[Metric]) -> Vec<String> {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ChartRow {
     class: String,
     left: Vec<String>,
     right: Vec<(String, String)>,
 }
 
 /// The table of medians, cell by cell, and in each every contestant.
-fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<Row> {
+fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<ChartRow> {
     let mut order: Vec<&Cell> = cells.iter().collect();
     order.sort_by_key(|cell| cell.cell);
     let row = |cell: &&Cell| {
@@ -187,7 +187,7 @@ fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<Row> {
         let failed = if cell.failed > 0 { format!("{} failed", cell.failed) } else { String::new() };
         right.push((cell.runs.to_string(), failed));
         let number = sweep.contestants().iter().position(|name| *name == cell.contestant).unwrap_or(0);
-        Row { class: format!("k k{number}"), left, right }
+        ChartRow { class: format!("k k{number}"), left, right }
     };
     order.iter().take(ROWS).map(row).collect()
 }

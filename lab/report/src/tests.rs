@@ -4,7 +4,7 @@ mod paths;
 use std::collections::BTreeMap;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{Direction, FlowSeries, Series};
+use paceline_experiment::{DumbbellWay, FlowSeries, Series};
 
 use super::svg::short;
 use super::*;
@@ -72,7 +72,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         controller: controller.to_owned(),
         via: via.to_owned(),
         driven_by: None,
-        direction: Some(Direction::Down),
+        direction: Some(DumbbellWay::Down),
         from: None,
         to: None,
         start_s: 0.0,
@@ -359,7 +359,7 @@ fn files_are_whole_or_absent() {
     let error = write(race.shown(), &file.join("out")).unwrap_err().to_string();
     assert!(error.starts_with("report folder ") && error.contains("file/out"), "{error}");
     assert!(error.ends_with("name a folder you can write to"), "{error}");
-    assert!(matches!(write_records(&[], &inner), Err(ReportError::Empty)));
+    assert!(matches!(write_records(&[], &inner), Err(PageError::Empty)));
 }
 
 #[test]

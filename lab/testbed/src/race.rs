@@ -2,7 +2,7 @@
 //! emulator that runs the same paths against the clock. The outcome is of the same kind.
 //!
 //! Delays are the emulator's own, by one clock: from when a packet entered the path to when it left, as in the simulator.
-//! How late the host released packets stands beside them ([`Host`]) and in no figure. What differs from the simulator:
+//! How late the host released packets stands beside them ([`HostFigures`]) and in no figure. What differs from the simulator:
 //! whatever the host's senders, receivers and timers do takes time, and what a kernel flow is, [`crate::tcp`] says.
 
 mod cross;
@@ -37,12 +37,12 @@ use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::{self, Below, Engines, LOADING, Loader, Telemetry, World};
 use crate::tunnel::Tunnel;
-use paceline_emulator::emulator::{DirectionReport, EmulatorReport, Tap};
+use paceline_emulator::emulator::{DirectionReport, EmulatorReport, EmulatorTap};
 use paceline_emulator::frame::Frame;
 use paceline_emulator::world::{Network, Nodes, Site, Wire, WorldError};
 use paceline_linux::clock::{Clock, Lateness};
 
-pub use error::{FlowError, RaceError, Refused};
+pub use error::{FlowError, Refused, TestbedError};
 #[cfg(feature = "ebpf")]
 pub use telemetry::TelemetryError;
 #[cfg(feature = "ebpf")]
@@ -76,12 +76,12 @@ pub struct Finished {
     /// As the simulator leaves it.
     pub outcome: Outcome,
     /// What the host had to do with it.
-    pub host: Host,
+    pub host: HostFigures,
 }
 
 /// The host of a run: what it cost, and whether it kept time.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct HostFigures {
     /// CPU time of each flow's endpoints: of the threads that write and read, with the system calls they made. What the
     /// kernel does for a TCP flow elsewhere (acknowledgements, timers) is not in it, because it cannot be attributed.
     pub cpu: Vec<Nanos>,
@@ -175,7 +175,7 @@ fn fitted(flow: &Flow) -> Flow {
 ///
 /// # Errors
 /// When the machine refuses, or an endpoint fails. Nothing is left behind.
-pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
+pub fn run(config: Config<Frame>) -> Result<Finished, TestbedError> {
     run_with(config, None, Hooks::default())
 }
 
@@ -186,8 +186,8 @@ pub fn run(config: Config<Frame>) -> Result<Finished, RaceError> {
 /// process: not for those of the kernel itself, nor for modules.
 ///
 /// # Errors
-/// As [`run`], and [`RaceError::Aborted`] when it was aborted. A flow's thread that does not end within two seconds then is left behind.
-pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Result<Finished, RaceError> {
+/// As [`run`], and [`TestbedError::Aborted`] when it was aborted. A flow's thread that does not end within two seconds then is left behind.
+pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Result<Finished, TestbedError> {
     let Hooks { abort, live, tap: observing } = hooks;
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let shown = topology.shown();
@@ -198,7 +198,8 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let flows = &hosts.flows;
     let observers = Observers::new(observing, flows);
     // Nothing is loaded while the threads of a run are at work.
-    let kernels = flows.iter().map(|flow| Ok((rows::of(flow)?.below)(flow)?)).collect::<Result<Vec<_>, RaceError>>()?;
+    let kernels =
+        flows.iter().map(|flow| Ok((rows::of(flow)?.below)(flow)?)).collect::<Result<Vec<_>, TestbedError>>()?;
     let loaders: Vec<Loader<'_>> = flows
         .iter()
         .zip(&kernels)
@@ -229,7 +230,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let shown = Shown { hop: shown, schedule: schedules[shown as usize].clone() };
     let tap =
         RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths).shown_by(live);
-    let mut tap: Option<Box<dyn Tap>> = Some(Box::new(tap));
+    let mut tap: Option<Box<dyn EmulatorTap>> = Some(Box::new(tap));
     let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
     let base = [paths[0].least(), paths[1].least()];
     let network = nodes.join(paths, taps, clock, Lateness::BOUND)?;
@@ -262,7 +263,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let report = network.stop().map_err(WorldError::from);
     // The emulator's failure is the cause of whatever else went wrong.
     let (mut report, ended) = (report?, ended?);
-    let inside = inside.map_err(RaceError::Tunnel)?;
+    let inside = inside.map_err(TestbedError::Tunnel)?;
     report.taps.extend(inside.flatten());
     let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by(kernels)));
     let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {
@@ -300,13 +301,13 @@ fn schedule(path: &Path<Frame>) -> Option<Schedule> {
     path.schedule().cloned()
 }
 
-fn take_tap(report: &mut EmulatorReport) -> Result<RaceTap, RaceError> {
+fn take_tap(report: &mut EmulatorReport) -> Result<RaceTap, TestbedError> {
     let tap = report.taps.pop().and_then(|tap| (tap as Box<dyn Any>).downcast::<RaceTap>().ok());
-    tap.map(|tap| *tap).ok_or(RaceError::NoRecorder)
+    tap.map(|tap| *tap).ok_or(TestbedError::NoRecorder)
 }
 
-fn host(report: &EmulatorReport, ended: &[Ended], driven_by: Vec<Option<DrivenBy>>) -> Host {
-    Host {
+fn host(report: &EmulatorReport, ended: &[Ended], driven_by: Vec<Option<DrivenBy>>) -> HostFigures {
+    HostFigures {
         cpu: ended.iter().map(|flow| flow.cpu).collect(),
         driven_by,
         emulator_cpu: report.cpu,
@@ -359,7 +360,7 @@ type Work = Box<dyn FnOnce() -> Result<Ended, FlowError> + Send>;
 
 impl Crew<'_> {
     /// Runs everything to the end.
-    fn race(&self, flows: &[Flow], cross: &[Cross], glimpses: &[Glimpse]) -> Result<Vec<Ended>, RaceError> {
+    fn race(&self, flows: &[Flow], cross: &[Cross], glimpses: &[Glimpse]) -> Result<Vec<Ended>, TestbedError> {
         self.settings()?;
         // Keeps the ports of cross traffic open: a closed one would answer.
         let _sinks = self.cross(cross)?;
@@ -371,7 +372,7 @@ impl Crew<'_> {
             let work = (rows::of(flow)?.work)(self, &place)?;
             let tell = tell.clone();
             let body = move || tell.send((index, work())).unwrap_or_default();
-            thread::Builder::new().name(format!("flow {index}")).spawn(body).map_err(RaceError::Thread)?;
+            thread::Builder::new().name(format!("flow {index}")).spawn(body).map_err(TestbedError::Thread)?;
         }
         drop(tell);
         let mut ended: Vec<Option<Ended>> = flows.iter().map(|_| None).collect();
@@ -388,16 +389,16 @@ impl Crew<'_> {
                 if self.abort.load(Ordering::Relaxed)
                     && aborted.get_or_insert_with(std::time::Instant::now).elapsed() > ABORTED
                 {
-                    return Err(RaceError::Aborted);
+                    return Err(TestbedError::Aborted);
                 }
                 match heard {
                     Ok(told) => break told,
                     Err(RecvTimeoutError::Timeout) if !self.network.is_running() => {
-                        return Err(RaceError::EmulatorStopped);
+                        return Err(TestbedError::EmulatorStopped);
                     }
                     Err(RecvTimeoutError::Timeout) if begun.elapsed() < deadline => {}
                     Err(RecvTimeoutError::Timeout) => {
-                        return Err(RaceError::Stuck { flow: first(&ended) });
+                        return Err(TestbedError::Stuck { flow: first(&ended) });
                     }
                     Err(RecvTimeoutError::Disconnected) => {
                         return Err(FlowError::Panicked { flow: first(&ended), thread: "sender" }.into());
@@ -407,13 +408,13 @@ impl Crew<'_> {
             ended[index] = Some(result?);
         }
         if self.abort.load(Ordering::Relaxed) {
-            return Err(RaceError::Aborted);
+            return Err(TestbedError::Aborted);
         }
         Ok(ended.into_iter().flatten().collect())
     }
 
     /// Sets the nodes up for the kernel's flows.
-    fn settings(&self) -> Result<(), RaceError> {
+    fn settings(&self) -> Result<(), TestbedError> {
         let Some(Below { kernel, .. }) = self.kernels.iter().flatten().next() else { return Ok(()) };
         for site in self.network.sites() {
             site.namespace.enter(|| {
@@ -434,22 +435,22 @@ impl Crew<'_> {
     }
 
     /// Starts the sources of cross traffic; the answer keeps their targets open.
-    fn cross(&self, cross: &[Cross]) -> Result<Vec<UdpSocket>, RaceError> {
+    fn cross(&self, cross: &[Cross]) -> Result<Vec<UdpSocket>, TestbedError> {
         let mut sinks = Vec::new();
         for (index, cross) in cross.iter().enumerate() {
             let (source, target) = self.ends(cross.way);
             let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(CROSS_PORT, index));
-            sinks.push(target.namespace.enter(|| UdpSocket::bind(to))?.map_err(RaceError::Socket)?);
+            sinks.push(target.namespace.enter(|| UdpSocket::bind(to))?.map_err(TestbedError::Socket)?);
             let socket = source.namespace.enter(|| {
                 let socket = UdpSocket::bind((source.ipv4, 0))?;
                 socket.connect(to)?;
                 Ok::<_, io::Error>(socket)
             })?;
-            let socket = socket.map_err(RaceError::Socket)?;
+            let socket = socket.map_err(TestbedError::Socket)?;
             let (cross, seed, clock, until) = (cross.clone(), self.seed, self.clock, self.until);
             let source = cross::Source { cross, index, seed, socket, clock, until, abort: self.abort.clone() };
             let body = move || source.run();
-            thread::Builder::new().name("cross".to_owned()).spawn(body).map_err(RaceError::Thread)?;
+            thread::Builder::new().name("cross".to_owned()).spawn(body).map_err(TestbedError::Thread)?;
         }
         Ok(sinks)
     }

@@ -42,7 +42,7 @@ pub(crate) const SETTINGS: [(&str, &str); 2] =
 
 /// A flow of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct KernelFlow {
     /// The congestion control's name in the kernel.
     pub name: &'static str,
     /// Whether it uses ECN.
@@ -55,7 +55,7 @@ pub struct Kernel {
 #[derive(Clone, Debug)]
 pub struct Below {
     /// Its own flow.
-    pub kernel: Kernel,
+    pub kernel: KernelFlow,
     /// Options of the controller above it, where there is one.
     pub above: Option<Options>,
     /// Settings of the scenario that have no effect, one line each.
@@ -174,8 +174,8 @@ pub fn kernel(flow: &Flow, wanted: Option<DrivenBy>) -> Result<Below, KernelErro
 /// By something that is loaded.
 fn loaded(
     flow: &Flow,
-    by: impl FnOnce(&Loading) -> fn(&Flow) -> Result<Kernel, KernelError>,
-) -> Result<Kernel, KernelError> {
+    by: impl FnOnce(&Loading) -> fn(&Flow) -> Result<KernelFlow, KernelError>,
+) -> Result<KernelFlow, KernelError> {
     let without = || KernelError::NoEbpf { flow: itself(flow), controller: flow.controller.clone() };
     let loading = LOADING.as_ref().ok_or_else(without)?;
     by(loading)(flow)
@@ -187,7 +187,7 @@ fn itself(flow: &Flow) -> String {
 }
 
 /// By a congestion control of the kernel's own.
-fn native(flow: &Flow) -> Result<Kernel, KernelError> {
+fn native(flow: &Flow) -> Result<KernelFlow, KernelError> {
     let spec = &flow.controller;
     let (name, there) = (spec.entry().name, controllers());
     if !there.iter().any(|known| known == name) {
@@ -201,10 +201,10 @@ fn native(flow: &Flow) -> Result<Kernel, KernelError> {
         }
         ecn = true;
     }
-    Ok(Kernel { name, ecn, driven_by: DrivenBy::Kernel })
+    Ok(KernelFlow { name, ecn, driven_by: DrivenBy::Kernel })
 }
 
-fn noted(flow: &Flow, kernel: Kernel) -> Below {
+fn noted(flow: &Flow, kernel: KernelFlow) -> Below {
     let mut notes = Vec::new();
     let mut note = |key: &str, what: &str| notes.push(format!("{}: {key}: {what}", itself(flow)));
     if (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
@@ -258,7 +258,7 @@ mod tests {
     fn what_the_kernel_cannot_honour_is_refused_or_noted() {
         // Every Linux has Reno.
         let reno = kernel(&flow("reno"), None).unwrap();
-        assert_eq!(reno.kernel, Kernel { name: "reno", ecn: false, driven_by: DrivenBy::Kernel });
+        assert_eq!(reno.kernel, KernelFlow { name: "reno", ecn: false, driven_by: DrivenBy::Kernel });
         assert!(reno.notes.is_empty() && kernel(&flow("reno:ecn=on"), None).unwrap().kernel.ecn);
         let refused = |controller: &str, what: &str| {
             let error = kernel(&flow(controller), None).unwrap_err().to_string();

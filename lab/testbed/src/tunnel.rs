@@ -14,11 +14,11 @@ use std::thread::{self, JoinHandle};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::Direction;
-use paceline_path::Split;
+use paceline_experiment::DumbbellWay;
+use paceline_path::DelaySplit;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use paceline_emulator::emulator::{Passage, Tap};
+use paceline_emulator::emulator::{EmulatorTap, Passage};
 use paceline_emulator::frame::Frame;
 use paceline_emulator::port::packet::without_offloads;
 use paceline_emulator::port::{Port, Tun};
@@ -60,7 +60,7 @@ struct Shared {
 }
 
 struct Watch {
-    tap: Option<Box<dyn Tap>>,
+    tap: Option<Box<dyn EmulatorTap>>,
     /// When the packets that are on their way entered, and their numbers: down, up. TCP keeps their order and loses none.
     under_way: [VecDeque<(u64, Time)>; 2],
     entered: [u64; 2],
@@ -77,7 +77,7 @@ impl Tunnel {
         congestion: &str,
         clock: Clock,
         base: [Nanos; 2],
-        tap: Box<dyn Tap>,
+        tap: Box<dyn EmulatorTap>,
     ) -> Result<Self, NamespaceError> {
         let (to_far, to_near) = connect(near, far, congestion)
             .map_err(|error| NamespaceError::system(format!("connect the tunnel's ends by {congestion}"), error))?;
@@ -86,7 +86,7 @@ impl Tunnel {
         let watch = Watch { tap: Some(tap), under_way: Default::default(), entered: [0; 2] };
         let shared = Arc::new(Shared { over: AtomicBool::new(false), clock, base, watch: Mutex::new(watch) });
         let mut tunnel = Self { near, far, ends: Vec::new(), shared: shared.clone() };
-        let ends = [(near_port, to_far, Direction::Up), (far_port, to_near, Direction::Down)];
+        let ends = [(near_port, to_far, DumbbellWay::Up), (far_port, to_near, DumbbellWay::Down)];
         for (port, stream, sends) in ends {
             let end =
                 End { port, stream, sends, shared: shared.clone(), out: Vec::new(), written: 0, into: Vec::new() };
@@ -110,7 +110,7 @@ impl Tunnel {
     ///
     /// # Errors
     /// When it broke before.
-    pub fn stop(mut self) -> io::Result<Option<Box<dyn Tap>>> {
+    pub fn stop(mut self) -> io::Result<Option<Box<dyn EmulatorTap>>> {
         self.end()?;
         Ok(self.shared.watch.lock().unwrap_or_else(PoisonError::into_inner).tap.take())
     }
@@ -175,7 +175,7 @@ struct End {
     port: Tun,
     stream: TcpStream,
     /// Which way the packets go that it takes from its device.
-    sends: Direction,
+    sends: DumbbellWay,
     shared: Arc<Shared>,
     /// What the connection has not taken yet, from `written` on.
     out: Vec<u8>,
@@ -269,15 +269,15 @@ fn packets(stream: &[u8], mut each: impl FnMut(&[u8])) -> usize {
     used
 }
 
-fn index(direction: Direction) -> usize {
+fn index(direction: DumbbellWay) -> usize {
     match direction {
-        Direction::Down => 0,
-        Direction::Up => 1,
+        DumbbellWay::Down => 0,
+        DumbbellWay::Up => 1,
     }
 }
 
 impl Shared {
-    fn entered(&self, direction: Direction, frame: &Frame) {
+    fn entered(&self, direction: DumbbellWay, frame: &Frame) {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let way = index(direction);
         let id = watch.entered[way];
@@ -285,7 +285,7 @@ impl Shared {
         let at = frame.arrived;
         watch.under_way[way].push_back((id, at));
         if let Some(tap) = &mut watch.tap {
-            let (bytes, delay) = (&frame.bytes()[..], Split::default());
+            let (bytes, delay) = (&frame.bytes()[..], DelaySplit::default());
             tap.entered(&Passage {
                 link: 0,
                 direction,
@@ -302,17 +302,17 @@ impl Shared {
     }
 
     /// A packet came out at the end that sends the other way.
-    fn left(&self, other: Direction, frame: &Frame) {
+    fn left(&self, other: DumbbellWay, frame: &Frame) {
         let direction = match other {
-            Direction::Down => Direction::Up,
-            Direction::Up => Direction::Down,
+            DumbbellWay::Down => DumbbellWay::Up,
+            DumbbellWay::Up => DumbbellWay::Down,
         };
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let way = index(direction);
         let Some((id, entered)) = watch.under_way[way].pop_front() else { return };
         let (at, propagation) = (frame.arrived, self.base[way]);
         let queue = at.since(entered + propagation);
-        let delay = Split { propagation, queue, ..Split::default() };
+        let delay = DelaySplit { propagation, queue, ..DelaySplit::default() };
         if let Some(tap) = &mut watch.tap {
             let bytes = &frame.bytes()[..];
             tap.left(&Passage {

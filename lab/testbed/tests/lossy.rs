@@ -6,7 +6,7 @@ use std::io::Write;
 use paceline_cc::{Nanos, Rate};
 use paceline_experiment::{Config, Flow, Handover, Outcome, Seed, Topology, Via};
 use paceline_kernel::{LoadError, OPEN_WINDOW};
-use paceline_path::{Direction, Loss};
+use paceline_path::{Direction, LossModel};
 use paceline_testbed::race;
 
 /// One flow without end for `seconds` through this path with 2 MB of buffer, over the datapath `via`.
@@ -15,7 +15,7 @@ fn run(controller: &str, via: Via, rate: Rate, delay: Nanos, loss: f64, seconds:
     let down = Direction {
         rate: Some(rate),
         delay,
-        loss: Some(Loss::Rate(loss)),
+        loss: Some(LossModel::Rate(loss)),
         queue: Some("droptail:bytes=2MB".parse().unwrap()),
         ..Direction::default()
     };

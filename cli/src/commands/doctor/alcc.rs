@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use paceline_alcc::Acks;
-use paceline_emulator::machine::{Feature, Verdict};
+use paceline_emulator::machine::{Feature, Fitness};
 use paceline_preload::Library;
 
 use crate::complaint;
@@ -16,18 +16,18 @@ pub(super) fn features() -> Vec<Feature> {
     vec![Feature { name: "shim", verdict: library() }, Feature { name: "acks from stamps", verdict: stamps() }]
 }
 
-fn library() -> Verdict {
+fn library() -> Fitness {
     match Library::find() {
-        Ok(Library { path, elf }) => Verdict::Works(format!("{}, {}", path.display(), elf.architecture())),
-        Err(error) => Verdict::No(complaint::with_causes(&error)),
+        Ok(Library { path, elf }) => Fitness::Works(format!("{}, {}", path.display(), elf.architecture())),
+        Err(error) => Fitness::No(complaint::with_causes(&error)),
     }
 }
 
 /// Asks the kernel by doing it.
-fn stamps() -> Verdict {
+fn stamps() -> Fitness {
     match paceline_alcc::acks_here(PATIENCE) {
-        Ok(Acks::Stamps) => Verdict::Works("the kernel reports when each chunk was acknowledged".to_owned()),
-        Ok(_) => Verdict::FallsBack("the kernel gives no time stamps; TCP_INFO is asked every 1 to 5 ms".to_owned()),
-        Err(error) => Verdict::No(format!("a loopback connection failed ({error})")),
+        Ok(Acks::Stamps) => Fitness::Works("the kernel reports when each chunk was acknowledged".to_owned()),
+        Ok(_) => Fitness::FallsBack("the kernel gives no time stamps; TCP_INFO is asked every 1 to 5 ms".to_owned()),
+        Err(error) => Fitness::No(format!("a loopback connection failed ({error})")),
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use paceline_cc::{Nanos, Rate};
 use paceline_emulator::accuracy::{Quantiles, accuracy, bare};
-use paceline_emulator::machine::{Feature, Verdict, examine};
+use paceline_emulator::machine::{Feature, Fitness, examine};
 use paceline_emulator::world::Wire;
 use paceline_files::is_standard;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) fn run(json: Option<&Path>) -> anyhow::Result<ExitCode> {
     let mut text = String::new();
     describe(&mut text, &features)?;
     say(&text)?;
-    if matches!(features.first(), Some(Feature { verdict: Verdict::No(_), .. })) {
+    if matches!(features.first(), Some(Feature { verdict: Fitness::No(_), .. })) {
         keep(json, &object)?;
         return Ok(Exit::Failed.into());
     }

@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use paceline_emulator::emulator::Tap;
+use paceline_emulator::emulator::EmulatorTap;
 use paceline_emulator::log::{Mahimahi, Pcapng};
-use paceline_experiment::Direction;
+use paceline_experiment::DumbbellWay;
 use paceline_files::{Draft, is_standard};
 use paceline_linux::clock::Clock;
 
@@ -15,8 +15,8 @@ use super::Args;
 use super::path::Ways;
 
 /// Begins the logs that are asked for. Each appears under its name when all of it is written.
-pub(super) fn open(args: &Args, clock: Clock, ways: &Ways) -> anyhow::Result<Vec<Box<dyn Tap>>> {
-    let mut taps: Vec<Box<dyn Tap>> = Vec::new();
+pub(super) fn open(args: &Args, clock: Clock, ways: &Ways) -> anyhow::Result<Vec<Box<dyn EmulatorTap>>> {
+    let mut taps: Vec<Box<dyn EmulatorTap>> = Vec::new();
     let place = |draft: Draft| draft.finish().map_err(io::Error::other);
     for (option, path) in [("--log", &args.log), ("--mahimahi-log", &args.mahimahi_log)] {
         if path.as_deref().is_some_and(is_standard) {
@@ -29,7 +29,7 @@ pub(super) fn open(args: &Args, clock: Clock, ways: &Ways) -> anyhow::Result<Vec
         taps.push(Box::new(log));
     }
     if let Some(path) = &args.mahimahi_log {
-        for (direction, end) in [(Direction::Down, ".down"), (Direction::Up, ".up")] {
+        for (direction, end) in [(DumbbellWay::Down, ".down"), (DumbbellWay::Up, ".up")] {
             let path = with_end(path, end);
             let name = format!("--mahimahi-log {}", Path::new(&path).display());
             let draft = Draft::regular(path.as_ref())?;

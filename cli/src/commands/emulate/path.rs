@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 use paceline_cc::Nanos;
 use paceline_emulator::frame::Frame;
-use paceline_experiment::Direction as Towards;
+use paceline_experiment::DumbbellWay as Towards;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_path::{
-    Direction, Jitter, Loss, Path as EmulatedPath, PathError, Reorder, Schedule, Trace, TraceError, Wifi, build_link,
-    share,
+    Direction, Jitter, LossModel, Path as EmulatedPath, PathError, Reorder, Schedule, Trace, TraceError, Wifi,
+    build_link, share,
 };
 
 use super::Args;
@@ -100,7 +100,7 @@ fn direction(args: &Args, towards: Towards) -> anyhow::Result<Direction> {
         wifi: args.wifi.map(|phy| Wifi { competitors: args.competitors, ..Wifi::new(phy) }),
         queue: queue.filter(|_| trace.is_some() || rate.is_some() || args.wifi.is_some()),
         trace: trace.as_ref().map(|path| path.display().to_string()),
-        loss: loss.map(Loss::Rate),
+        loss: loss.map(LossModel::Rate),
         delay: if is_up { args.up_delay.unwrap_or(args.delay) } else { args.delay },
         jitter: args.jitter.map(|max| Jitter { max: Some(max), ..Jitter::default() }),
         duplicate: args.duplicate,

@@ -9,7 +9,7 @@ mod watch;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use paceline_int::bus::{Keys, Role};
+use paceline_int::bus::{Keys, PublisherRole};
 use serde_json::json;
 
 use super::{Command, KeyArgs};
@@ -26,7 +26,7 @@ pub(super) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 }
 
 fn key(args: &KeyArgs) -> anyhow::Result<ExitCode> {
-    let roles: Option<Vec<Role>> = args.roles.iter().map(|role| Role::named(role)).collect();
+    let roles: Option<Vec<PublisherRole>> = args.roles.iter().map(|role| PublisherRole::named(role)).collect();
     let path = Keys::make(&args.keys, &args.name, &roles.context("a role that there is not")?)?;
     let path = path.display();
     crate::print::out(&if args.json {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use paceline_emulator::command::find;
-use paceline_emulator::machine::{Feature, Verdict, loading};
+use paceline_emulator::machine::{Feature, Fitness, loading};
 
 use super::{BUILD, DoctorArgs};
 use crate::commands::verdicts::{describe, features_as_json};
@@ -19,7 +19,7 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         describe(&mut text, &features)?;
         crate::print::out(&text)?;
     }
-    let missing = features.iter().any(|feature| matches!(feature.verdict, Verdict::No(_)));
+    let missing = features.iter().any(|feature| matches!(feature.verdict, Fitness::No(_)));
     Ok(if missing { Exit::Refused.into() } else { ExitCode::SUCCESS })
 }
 
@@ -30,33 +30,33 @@ pub(in crate::commands) fn features() -> Vec<Feature> {
     [build].into_iter().chain(loading()).chain([cgroup]).collect()
 }
 
-fn build() -> Verdict {
+fn build() -> Fitness {
     if cfg!(feature = "ebpf") {
-        return Verdict::Works("this paceline has the feature ebpf".to_owned());
+        return Fitness::Works("this paceline has the feature ebpf".to_owned());
     }
     let tools = match find("clang".as_ref()) {
         Ok(_) => "",
         Err(_) => "; before that: apt-get install clang libelf-dev zlib1g-dev pkg-config",
     };
-    Verdict::No(format!("this paceline has no eBPF; {BUILD}{tools}"))
+    Fitness::No(format!("this paceline has no eBPF; {BUILD}{tools}"))
 }
 
 #[cfg(feature = "ebpf")]
-fn cgroup() -> Verdict {
+fn cgroup() -> Fitness {
     match paceline_kernel::Cgroup::create() {
         Ok(cgroup) => {
             let above = cgroup.place().parent().unwrap_or(cgroup.place()).display();
-            Verdict::Works(format!("a command gets one below {above}"))
+            Fitness::Works(format!("a command gets one below {above}"))
         }
-        Err(error) => Verdict::No(error.to_string()),
+        Err(error) => Fitness::No(error.to_string()),
     }
 }
 
 #[cfg(not(feature = "ebpf"))]
-fn cgroup() -> Verdict {
+fn cgroup() -> Fitness {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     match mounts.lines().find(|line| line.contains(" - cgroup2 ")).and_then(|line| line.split(' ').nth(4)) {
-        Some(place) => Verdict::Works(place.to_owned()),
-        None => Verdict::No("no cgroup v2 is mounted; mount -t cgroup2 none /sys/fs/cgroup".to_owned()),
+        Some(place) => Fitness::Works(place.to_owned()),
+        None => Fitness::No("no cgroup v2 is mounted; mount -t cgroup2 none /sys/fs/cgroup".to_owned()),
     }
 }

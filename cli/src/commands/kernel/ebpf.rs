@@ -14,9 +14,9 @@ use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::foreign::clipped;
 use paceline_cc::names::nearest;
 use paceline_cc::registry::{self, controllers};
-use paceline_int::agent::{Observe, Running};
-use paceline_int::bus::{Address, Role};
-use paceline_kernel::{AGENT, Agent, Informant, Loaded, MODULES, Module};
+use paceline_int::agent::{RunningAgent, TelemetryObserver};
+use paceline_int::bus::{Address, PublisherRole};
+use paceline_kernel::{AGENT, Informant, KernelAgent, Loaded, MODULES, Module};
 
 use super::{Command, ReportsArgs};
 
@@ -43,13 +43,13 @@ enum Named {
 
 /// What keeps it there: a value that takes it out when it is dropped.
 enum Held {
-    Module { _loaded: Loaded, _reports: Option<Running> },
-    Agent { agent: Agent, _reports: Option<Running> },
+    Module { _loaded: Loaded, _reports: Option<RunningAgent> },
+    Agent { agent: KernelAgent, _reports: Option<RunningAgent> },
 }
 
 impl Held {
     /// The agent, where it is one.
-    const fn agent(&self) -> Option<&Agent> {
+    const fn agent(&self) -> Option<&KernelAgent> {
         match self {
             Self::Module { .. } => None,
             Self::Agent { agent, .. } => Some(agent),
@@ -111,26 +111,26 @@ fn held(loaded: Loaded, reports: &ReportsArgs) -> anyhow::Result<Held> {
 
 fn start(spec: &Spec, reports: &ReportsArgs) -> anyhow::Result<Held> {
     let spec = spec.clone();
-    let agent = Agent::start(move |_| Some(spec.clone()))?;
+    let agent = KernelAgent::start(move |_| Some(spec.clone()))?;
     let reports = reports.take(Some(agent.informant()))?;
     Ok(Held::Agent { agent, _reports: reports })
 }
 
 impl ReportsArgs {
     /// Takes them in, where that is wanted; controllers of this process receive them too.
-    fn take(&self, informant: Option<Informant>) -> anyhow::Result<Option<Running>> {
+    fn take(&self, informant: Option<Informant>) -> anyhow::Result<Option<RunningAgent>> {
         if !self.telemetry {
             return Ok(None);
         }
-        let inform = |informant: Informant| -> Observe {
+        let inform = |informant: Informant| -> TelemetryObserver {
             Box::new(move |flow, telemetry| {
                 let (local, remote) = ((flow.src, flow.sport), (flow.dst, flow.dport));
                 informant.telemetry(local.into(), remote.into(), telemetry);
             })
         };
-        let bus = self.bus.open_quietly(Role::Agent)?;
+        let bus = self.bus.open_quietly(PublisherRole::Agent)?;
         let local = matches!(bus.address(), Some(Address::Local(_)));
-        let agent = paceline_int::Agent::new(bus, informant.map(inform))?;
+        let agent = paceline_int::TelemetryAgent::new(bus, informant.map(inform))?;
         // A bus of this machine carries hardly any reports but ours: the first of a flow is received as well.
         Ok(Some(if local { agent.hearing_all() } else { agent }.spawn()?))
     }

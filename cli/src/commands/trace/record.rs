@@ -10,7 +10,7 @@ use anyhow::{anyhow, bail};
 use paceline_cc::{Nanos, Rate};
 use paceline_files::{Draft, is_standard, write};
 use paceline_path::{Trace, TraceInfo};
-use paceline_udp::Key;
+use paceline_udp::SessionKey;
 use paceline_udp::record::{RecordEnd, RecordServer, RecordSession, Terms, ask, fetch};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The end that asks, and writes both traces.
-fn record(args: &Args, peer: SocketAddr, key: Option<&Key>, patience: Nanos) -> anyhow::Result<()> {
+fn record(args: &Args, peer: SocketAddr, key: Option<&SessionKey>, patience: Nanos) -> anyhow::Result<()> {
     let length = args.seconds.ok_or_else(|| anyhow!("--seconds: say how long the recording is to be, such as 60"))?;
     if args.down.is_none() && args.up.is_none() {
         bail!("nothing to record: give --down FILE, --up FILE or both");
@@ -137,7 +137,7 @@ fn said(text: &mut String, path: &Path, trace: &[u8], terms: &Terms) -> anyhow::
 }
 
 /// The end that waits.
-fn serve(args: &Args, listen: SocketAddr, key: Option<Key>, patience: Nanos) -> anyhow::Result<()> {
+fn serve(args: &Args, listen: SocketAddr, key: Option<SessionKey>, patience: Nanos) -> anyhow::Result<()> {
     let mut server = RecordServer::bind(listen, key, args.most, patience)?;
     crate::print::out(&listening(server.address(), args.json))?;
     loop {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use paceline_cc::{Codepoint, Controller, Env, Nanos, Spec, Time};
 use paceline_icn::wire::DATA_HEAD;
-use paceline_icn::{Fetch, FetchConfig, Flow, Output, SourceId, UNIT};
+use paceline_icn::{Fetch, FetchConfig, Output, RequestFlow, SourceId, UNIT};
 use paceline_transport::{SenderStats, Steering};
 
 use super::SyntheticObject;
@@ -145,7 +145,7 @@ impl FetchNode {
         self.controller.build(&Env { mss: UNIT as u32, seed, ..Env::default() })
     }
 
-    fn flows(&self) -> impl Iterator<Item = &Flow> {
+    fn flows(&self) -> impl Iterator<Item = &RequestFlow> {
         self.links.iter().filter_map(|link| self.fetch.flow(link.source))
     }
 
@@ -222,7 +222,7 @@ impl Steering for FetchNode {
 
     fn paced_until(&self) -> Time {
         let due = Node::next_timeout(self);
-        let held = self.flows().map(Flow::paced_until);
+        let held = self.flows().map(RequestFlow::paced_until);
         held.reduce(|one, other| if one == due { one } else { other }).unwrap_or(Time::ZERO)
     }
 
@@ -231,15 +231,15 @@ impl Steering for FetchNode {
     }
 
     fn in_flight(&self) -> u64 {
-        self.flows().map(Flow::in_flight).sum()
+        self.flows().map(RequestFlow::in_flight).sum()
     }
 
     fn window(&self) -> u64 {
-        self.flows().map(Flow::window).sum()
+        self.flows().map(RequestFlow::window).sum()
     }
 
     fn srtt(&self) -> Option<Nanos> {
-        self.flows().find_map(Flow::srtt)
+        self.flows().find_map(RequestFlow::srtt)
     }
 
     fn stats(&self) -> SenderStats {

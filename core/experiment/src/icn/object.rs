@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use paceline_icn::{Builder, Layout, Name, Place, UNIT};
+use paceline_icn::{Builder, Layout, Name, UNIT, UnitPlace};
 use rand::Rng;
 use rand_pcg::Pcg64;
 
@@ -50,8 +50,8 @@ impl SyntheticObject {
     /// A unit of the stored form; `None` past its end.
     pub fn unit(&self, unit: u64) -> Option<Bytes> {
         match self.layout.place(unit)? {
-            Place::Data { index } => Some(data(&self.layout, self.seed, index).into()),
-            Place::Manifest | Place::Index { .. } => self.index.get(&unit).cloned(),
+            UnitPlace::Data { index } => Some(data(&self.layout, self.seed, index).into()),
+            UnitPlace::Manifest | UnitPlace::Index { .. } => self.index.get(&unit).cloned(),
         }
     }
 

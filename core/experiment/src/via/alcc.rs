@@ -5,7 +5,7 @@ use paceline_cc::{Bytes, Datapath};
 use paceline_transport::{Acks, HEADER_BYTES, Mode, above, stream};
 
 use super::{DatapathRow, How, name_of, named};
-use crate::endpoints::{Ends, Making};
+use crate::endpoints::{FlowEnds, Making};
 use crate::tap::Layer;
 
 /// How a real socket is used by the controller above it. The simulator has one way: chunks, and acknowledgements of which
@@ -56,12 +56,12 @@ fn write(how: &How) -> Vec<String> {
     mode.into_iter().chain(acks).chain(buffer).chain(share).collect()
 }
 
-fn ends(mut making: Making<'_>) -> Ends {
+fn ends(mut making: Making<'_>) -> FlowEnds {
     let flow = making.flow;
     // Without a TCP that is named the controller drives both.
     let lower = making.controller(flow.via.lower().unwrap_or(&flow.controller), Layer::Packets);
     let upper = making.controller(&flow.controller, Layer::Above);
-    Ends::Push(above::sender(&making.config, upper, lower), stream::receiver(&making.policy, making.half()))
+    FlowEnds::Push(above::sender(&making.config, upper, lower), stream::receiver(&making.policy, making.half()))
 }
 
 /// `alcc` in the table.

@@ -2,16 +2,16 @@
 
 use paceline_cc::datapath::ICN;
 use paceline_icn::UNIT;
-use paceline_icn::flow::{Aggregation, Ceiling};
+use paceline_icn::flow::{Aggregation, PacedCeiling};
 use paceline_icn::ranges::MAX_UNITS;
 
 use super::{DatapathRow, How, name_of, named, one_way};
-use crate::endpoints::{Ends, Making};
+use crate::endpoints::{FlowEnds, Making};
 use crate::icn::{Asking, Requester, Router, UNIT_HEADERS};
 use crate::tap::Layer;
 
-const CEILINGS: [(&str, Ceiling); 3] =
-    [("bounded", Ceiling::Bounded), ("window", Ceiling::Window), ("unlimited", Ceiling::Unlimited)];
+const CEILINGS: [(&str, PacedCeiling); 3] =
+    [("bounded", PacedCeiling::Bounded), ("window", PacedCeiling::Window), ("unlimited", PacedCeiling::Unlimited)];
 const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 /// Most units that may arrive before a hole is taken for a loss: those of [`FlowConfig::disorder`](paceline_icn::FlowConfig).
@@ -47,10 +47,10 @@ fn write(how: &How) -> Vec<String> {
     aggregation.into_iter().chain(triple).chain(ceiling).chain(disorder).collect()
 }
 
-fn ends(mut making: Making<'_>) -> Ends {
+fn ends(mut making: Making<'_>) -> FlowEnds {
     let controller = making.controller(&making.flow.controller, Layer::Packets);
     let requester = Requester::new(&making.flow.via.how.asking, &making.config, controller, making.env.seed);
-    Ends::Pull(Box::new(requester), Router::default())
+    FlowEnds::Pull(Box::new(requester), Router::default())
 }
 
 /// `icn` in the table.

@@ -6,7 +6,7 @@ use paceline_transport::{HEADER_BYTES, stream};
 use serde::{Deserialize, Serialize};
 
 use super::{DatapathRow, How};
-use crate::endpoints::{Ends, Making};
+use crate::endpoints::{FlowEnds, Making};
 use crate::tap::Layer;
 
 /// Who runs the controller of a kernel TCP flow. The simulator's sender drives its own.
@@ -49,9 +49,9 @@ fn write(how: &How) -> Vec<String> {
     how.driven_by.iter().map(|by| format!("driven_by={}", by.name())).collect()
 }
 
-fn ends(mut making: Making<'_>) -> Ends {
+fn ends(mut making: Making<'_>) -> FlowEnds {
     let controller = making.controller(&making.flow.controller, Layer::Packets);
-    Ends::Push(stream::sender(&making.config, controller), stream::receiver(&making.policy, making.half()))
+    FlowEnds::Push(stream::sender(&making.config, controller), stream::receiver(&making.policy, making.half()))
 }
 
 /// `tcp` in the table.

@@ -4,13 +4,13 @@ use paceline_cc::datapath::UDP;
 use paceline_transport::{HEADER_BYTES, datagram};
 
 use super::{DatapathRow, one_way, reads_nothing, writes_nothing};
-use crate::endpoints::{Ends, Making};
+use crate::endpoints::{FlowEnds, Making};
 use crate::tap::Layer;
 
-fn ends(mut making: Making<'_>) -> Ends {
+fn ends(mut making: Making<'_>) -> FlowEnds {
     let receiver = if making.flow.arrivals { datagram::receiver_with_arrivals } else { datagram::receiver };
     let controller = making.controller(&making.flow.controller, Layer::Packets);
-    Ends::Push(datagram::sender(&making.config, controller), receiver(making.half()))
+    FlowEnds::Push(datagram::sender(&making.config, controller), receiver(making.half()))
 }
 
 /// `udp` in the table.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::layout::{FANOUT, Layout, Place};
+use crate::layout::{FANOUT, Layout, UnitPlace};
 
 /// Data units that are on disk.
 #[derive(Debug, Default)]
@@ -24,12 +24,12 @@ impl Had {
             return false;
         }
         match layout.place(unit) {
-            Some(Place::Data { index }) => self.covers(index..index + 1),
-            Some(Place::Index { level, first }) => {
+            Some(UnitPlace::Data { index }) => self.covers(index..index + 1),
+            Some(UnitPlace::Index { level, first }) => {
                 let span = FANOUT.saturating_pow(level);
                 self.covers(first..first.saturating_add(span).min(layout.data_units()))
             }
-            Some(Place::Manifest) | None => false,
+            Some(UnitPlace::Manifest) | None => false,
         }
     }
 
@@ -43,8 +43,8 @@ impl Had {
         self.units.sort_unstable_by_key(|run| run.start);
         for unit in self.units.drain(..).flatten() {
             match layout.place(unit) {
-                Some(Place::Data { index }) => extend(&mut data, index),
-                Some(Place::Manifest | Place::Index { .. }) => {}
+                Some(UnitPlace::Data { index }) => extend(&mut data, index),
+                Some(UnitPlace::Manifest | UnitPlace::Index { .. }) => {}
                 None => break,
             }
         }

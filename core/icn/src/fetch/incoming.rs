@@ -4,13 +4,13 @@ use bytes::Bytes;
 use paceline_cc::Time;
 
 use super::map::Slot;
-use super::{Dropped, Failed, Fetch, Output, SourceId};
+use super::{Dropped, Fetch, FetchFailed, Output, SourceId};
 use crate::UNIT;
-use crate::layout::{FANOUT, Place};
-use crate::name::Kind;
+use crate::layout::{FANOUT, UnitPlace};
+use crate::name::NameKind;
 use crate::ranges::Units;
-use crate::tree::Verdict;
-use crate::wire::{Answer, Data, Nack, Reason};
+use crate::tree::UnitVerdict;
+use crate::wire::{MissingReason, Nack, UnitAnswer, UnitHead};
 
 /// Corrupt units after which a source is asked no more (our choice: UDP's checksum lets one damaged packet in 65,536 pass, so that one is
 /// bad luck; more are a damaged copy, or malice).
@@ -23,11 +23,11 @@ impl Fetch {
     /// [`Dropped`]: it brought nothing. That is no reason to end anything.
     pub fn on_datagram(&mut self, now: Time, source: SourceId, bytes: &[u8], ce: bool) -> Result<(), Dropped> {
         let known = self.sources.get_mut(source.index()).filter(|source| source.alive).ok_or(Dropped::Source)?;
-        let answer = Answer::decode(bytes).inspect_err(|_| self.stats.malformed += 1)?;
+        let answer = UnitAnswer::decode(bytes).inspect_err(|_| self.stats.malformed += 1)?;
         let nonce = match &answer {
-            Answer::Data(data, _) => data.nonce,
-            Answer::Nack(nack) => nack.nonce,
-            Answer::Grant(grant) => grant.nonce,
+            UnitAnswer::Data(data, _) => data.nonce,
+            UnitAnswer::Nack(nack) => nack.nonce,
+            UnitAnswer::Grant(grant) => grant.nonce,
         };
         if nonce != known.nonce {
             self.stats.foreign_nonce += 1;
@@ -35,20 +35,20 @@ impl Fetch {
         }
         known.answered();
         match answer {
-            Answer::Data(data, payload) => self.take_data(now, source, &data, payload, ce),
-            Answer::Nack(nack) => {
+            UnitAnswer::Data(data, payload) => self.take_data(now, source, &data, payload, ce),
+            UnitAnswer::Nack(nack) => {
                 self.stats.nacks += 1;
                 self.take_nack(now, source, &nack);
                 Ok(())
             }
-            Answer::Grant(grant) => {
+            UnitAnswer::Grant(grant) => {
                 known.grant(grant.token);
                 Ok(())
             }
         }
     }
 
-    fn take_data(&mut self, now: Time, id: SourceId, data: &Data, payload: &[u8], ce: bool) -> Result<(), Dropped> {
+    fn take_data(&mut self, now: Time, id: SourceId, data: &UnitHead, payload: &[u8], ce: bool) -> Result<(), Dropped> {
         let unit = data.unit;
         let source = &mut self.sources[id.index()];
         source.waited = data.waited;
@@ -56,7 +56,7 @@ impl Fetch {
         let arrived = source.flow.on_unit(now, unit, payload.len() as u32, ce, data.app_limited);
         self.rtt = arrived.as_ref().and_then(|arrived| arrived.rtt);
         self.stats.bytes_received += payload.len() as u64;
-        if self.name.kind() == Kind::Signed {
+        if self.name.kind() == NameKind::Signed {
             let expected = unit == 0 && arrived.is_some();
             return if expected { self.take_record(now, id, payload) } else { Err(self.unsolicited(unit)) };
         }
@@ -71,7 +71,7 @@ impl Fetch {
             }
         };
         match self.verifier.check(unit, payload) {
-            Verdict::Genuine => {
+            UnitVerdict::Genuine => {
                 if let Some(other) = asked.filter(|other| *other != id) {
                     self.sources[other.index()].flow.forget(now, unit);
                 }
@@ -81,14 +81,14 @@ impl Fetch {
                 Ok(())
             }
             // Nothing is known of its bytes: only who was asked for them may take the place.
-            Verdict::Early if asked.is_some_and(|other| other != id) => Err(self.unsolicited(unit)),
-            Verdict::Early => {
+            UnitVerdict::Early if asked.is_some_and(|other| other != id) => Err(self.unsolicited(unit)),
+            UnitVerdict::Early => {
                 self.stats.early += 1;
                 self.map.hold(unit, Bytes::copy_from_slice(payload), id);
                 Ok(())
             }
-            Verdict::Corrupt => Err(self.corrupt(now, id, unit)),
-            Verdict::Known | Verdict::Foreign => Err(self.unsolicited(unit)),
+            UnitVerdict::Corrupt => Err(self.corrupt(now, id, unit)),
+            UnitVerdict::Known | UnitVerdict::Foreign => Err(self.unsolicited(unit)),
         }
     }
 
@@ -110,8 +110,8 @@ impl Fetch {
     /// A genuine unit goes to its place.
     fn place(&mut self, unit: u64, payload: &[u8]) {
         let data = match self.verifier.layout().and_then(|layout| layout.place(unit)) {
-            Some(Place::Data { .. }) => true,
-            Some(Place::Manifest | Place::Index { .. }) | None => false,
+            Some(UnitPlace::Data { .. }) => true,
+            Some(UnitPlace::Manifest | UnitPlace::Index { .. }) | None => false,
         };
         self.stats.units += 1;
         self.stats.bytes += payload.len() as u64;
@@ -120,7 +120,7 @@ impl Fetch {
         if in_order || self.config.units {
             kept = Bytes::copy_from_slice(payload);
         }
-        if unit == 0 && self.name.kind() == Kind::Object {
+        if unit == 0 && self.name.kind() == NameKind::Object {
             self.begin();
         }
         // Nothing is kept of an object that does not have what is wanted.
@@ -144,7 +144,7 @@ impl Fetch {
         let length = manifest.length;
         let (start, end) = (self.range.start, self.range.end.min(length));
         if start > length || (start == length && start > 0) {
-            self.failure = Some(Failed::Range { start, length });
+            self.failure = Some(FetchFailed::Range { start, length });
             return;
         }
         let units = if end > start { start / UNIT as u64..end.div_ceil(UNIT as u64) } else { 0..0 };
@@ -155,24 +155,24 @@ impl Fetch {
     /// Units that came before `unit`, which they are verified with.
     fn recheck(&mut self, unit: u64) {
         let below = match self.verifier.layout().and_then(|layout| layout.place(unit)) {
-            Some(Place::Index { level: 1, .. }) => FANOUT,
+            Some(UnitPlace::Index { level: 1, .. }) => FANOUT,
             _ => u64::MAX,
         };
         let Self { map, verifier, sources, stats, outputs, config, unconsumed, .. } = self;
         let layout = map.layout().copied();
         map.recheck(unit, below, |unit, bytes, source| match verifier.check(unit, &bytes) {
-            Verdict::Early => Slot::Early(bytes, source),
-            Verdict::Genuine => {
+            UnitVerdict::Early => Slot::Early(bytes, source),
+            UnitVerdict::Genuine => {
                 stats.units += 1;
                 stats.bytes += bytes.len() as u64;
                 if config.units {
                     *unconsumed += if config.bytes { 0 } else { bytes.len() as u64 };
                     outputs.push_back(Output::Unit { unit, bytes: bytes.clone() });
                 }
-                let data = matches!(layout.and_then(|layout| layout.place(unit)), Some(Place::Data { .. }));
+                let data = matches!(layout.and_then(|layout| layout.place(unit)), Some(UnitPlace::Data { .. }));
                 Slot::Ready(if data && config.bytes { bytes } else { Bytes::new() })
             }
-            Verdict::Corrupt | Verdict::Known | Verdict::Foreign => {
+            UnitVerdict::Corrupt | UnitVerdict::Known | UnitVerdict::Foreign => {
                 stats.corrupt += 1;
                 if let Some(source) = sources.get_mut(source.index()) {
                     source.corrupt += 1;
@@ -186,7 +186,7 @@ impl Fetch {
     fn drop_liars(&mut self, now: Time) {
         while let Some(index) = self.sources.iter().position(|source| source.alive && source.corrupt >= MOST_CORRUPT) {
             let corrupt = self.stats.corrupt;
-            self.drop_source(now, SourceId(index as u32), Some(Failed::Corrupt(corrupt)));
+            self.drop_source(now, SourceId(index as u32), Some(FetchFailed::Corrupt(corrupt)));
         }
     }
 
@@ -196,21 +196,23 @@ impl Fetch {
         if source.flow.on_nack(now, &units, reason, retry_after) == 0 {
             return;
         }
-        if reason == Reason::NoToken {
+        if reason == MissingReason::NoToken {
             source.refused();
         }
         match reason {
             // They need not wait until it has time for them.
-            Reason::Busy | Reason::NoToken if self.name.kind() == Kind::Object && self.has_another(now, id) => {
+            MissingReason::Busy | MissingReason::NoToken
+                if self.name.kind() == NameKind::Object && self.has_another(now, id) =>
+            {
                 for unit in units.first..units.end().min(self.map.frontier_unit()) {
                     if self.sources[id.index()].flow.forget(now, unit) {
                         self.stats.reassigned += u64::from(self.map.give_back(unit, id, None));
                     }
                 }
             }
-            Reason::Busy | Reason::NoToken => {}
-            Reason::End if self.is_past_the_end(&units) => self.map.guess_no_more(),
-            Reason::NotFound | Reason::Changed | Reason::Loop | Reason::End => {
+            MissingReason::Busy | MissingReason::NoToken => {}
+            MissingReason::End if self.is_past_the_end(&units) => self.map.guess_no_more(),
+            MissingReason::NotFound | MissingReason::Changed | MissingReason::Loop | MissingReason::End => {
                 self.give_back(&units, id);
                 self.drop_source(now, id, Some(Self::refusal(reason)));
             }

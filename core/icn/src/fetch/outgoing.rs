@@ -4,10 +4,10 @@ use paceline_cc::{Nanos, Time};
 
 use super::saved::Shelved;
 use super::share::{Race, Share};
-use super::source::Proof;
-use super::{Failed, Fetch, LEAST_BUFFER, SourceId};
-use crate::name::Kind;
-use crate::wire::{PADDED, Request};
+use super::source::AddressProof;
+use super::{Fetch, FetchFailed, LEAST_BUFFER, SourceId};
+use crate::name::NameKind;
+use crate::wire::{PADDED, UnitRequest};
 
 /// The part of its RTT by which a source must be earlier than another to be asked for what that was asked for (our choice: less than that, and
 /// sources that are alike would be asked for the same).
@@ -50,7 +50,7 @@ impl Fetch {
                 continue;
             }
             // The names of two sources may have different records.
-            let races = alive > 1 && self.name.kind() == Kind::Object && source.flow.srtt().is_some();
+            let races = alive > 1 && self.name.kind() == NameKind::Object && source.flow.srtt().is_some();
             let answers_in = source.flow.answers_in(now);
             let race = races.then_some(Race {
                 now,
@@ -70,10 +70,10 @@ impl Fetch {
                 self.stats.reassigned += race.units;
             }
             let Some(ranges) = asked else { continue };
-            let padded = if source.proof == Proof::Wanted { PADDED } else { 0 };
+            let padded = if source.proof == AddressProof::Wanted { PADDED } else { 0 };
             message.clear();
             let (name, hops) = (self.name, self.config.hops);
-            Request { nonce: source.nonce, name, ranges, token: source.token, hops, padded }.encode(message);
+            UnitRequest { nonce: source.nonce, name, ranges, token: source.token, hops, padded }.encode(message);
             self.turn = (index + 1) % count;
             // It may be dead: others need not wait until that is known. One that has never answered has two units on its way at most.
             if alive > 1 && (source.flow.is_silent() || !heard) {
@@ -116,7 +116,7 @@ impl Fetch {
             let id = SourceId(index as u32);
             source.flow.on_timeout(now);
             if source.flow.has_given_up() {
-                self.drop_source(now, id, Some(Failed::Silent));
+                self.drop_source(now, id, Some(FetchFailed::Silent));
                 continue;
             }
             let timeouts = source.flow.stats().timeouts;

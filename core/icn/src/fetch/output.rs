@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::map::Slot;
 use super::{Fetch, Output};
 use crate::UNIT;
-use crate::layout::Place;
+use crate::layout::UnitPlace;
 
 impl Fetch {
     /// The next thing that there is for the user.
@@ -55,7 +55,7 @@ impl Fetch {
 
     /// What is wanted of a data unit.
     fn put_bytes(&mut self, unit: u64, mut bytes: Bytes) {
-        let Some(Place::Data { index }) = self.map.layout().and_then(|layout| layout.place(unit)) else { return };
+        let Some(UnitPlace::Data { index }) = self.map.layout().and_then(|layout| layout.place(unit)) else { return };
         let mut offset = index * UNIT as u64;
         let before = self.range.start.saturating_sub(offset).min(bytes.len() as u64);
         if before > 0 {

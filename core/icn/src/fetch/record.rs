@@ -2,8 +2,8 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::{Dropped, Failed, Fetch, Output, SourceId};
-use crate::signed::{BadRecord, Record};
+use super::{Dropped, Fetch, FetchFailed, Output, SourceId};
+use crate::signed::{BadRecord, SignedRecord};
 
 /// How long the first record that came waits for those of the other sources (our choice: a request that is lost is repeated after the first
 /// timeout, which is one second, RFC 6298 section 2.1).
@@ -12,11 +12,11 @@ const OTHERS: Nanos = Nanos::from_millis(1500);
 /// What the sources said.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    newest: Option<Record>,
+    newest: Option<SignedRecord>,
     /// When it is taken, whatever other sources have.
     due: Option<Time>,
     /// Why a source's record was refused.
-    pub(super) refused: Option<Failed>,
+    pub(super) refused: Option<FetchFailed>,
 }
 
 impl Records {
@@ -29,8 +29,8 @@ impl Fetch {
     /// A source has this record.
     pub(super) fn take_record(&mut self, now: Time, id: SourceId, payload: &[u8]) -> Result<(), Dropped> {
         let (unix_s, known) = (self.config.unix_s, self.config.known_version);
-        let record =
-            Record::decode(payload).and_then(|record| record.verify_since(&self.name, unix_s, known).map(|_| record));
+        let record = SignedRecord::decode(payload)
+            .and_then(|record| record.verify_since(&self.name, unix_s, known).map(|_| record));
         match record {
             Ok(record) => {
                 self.stats.units += 1;
@@ -46,7 +46,7 @@ impl Fetch {
             Err(old @ (BadRecord::Expired { .. } | BadRecord::Older { .. })) => {
                 self.stats.corrupt += 1;
                 self.sources[id.index()].corrupt += 1;
-                self.drop_source(now, id, Some(Failed::Record(old)));
+                self.drop_source(now, id, Some(FetchFailed::Record(old)));
                 Err(Dropped::Corrupt(0))
             }
             Err(_) => Err(self.corrupt(now, id, 0)),

@@ -2,9 +2,9 @@
 
 use super::Fetch;
 use crate::UNIT;
-use crate::layout::Place;
-use crate::name::Kind;
-use crate::tree::{Verdict, Verifier};
+use crate::layout::UnitPlace;
+use crate::name::NameKind;
+use crate::tree::{UnitVerdict, Verifier};
 
 /// Index units of an object, and its manifest, as an earlier run left them.
 pub trait Saved: Send {
@@ -21,14 +21,14 @@ pub(super) struct Shelved<'a> {
 impl Shelved<'_> {
     pub(super) fn is_index(&self, unit: u64) -> bool {
         let place = self.verifier.layout().and_then(|layout| layout.place(unit));
-        matches!(place, Some(Place::Index { .. }))
+        matches!(place, Some(UnitPlace::Index { .. }))
     }
 
     /// Whether it is there and genuine. One whose own hash is still on its way is asked for.
     pub(super) fn has(&mut self, unit: u64) -> bool {
         let mut buffer = [0; UNIT];
         self.saved.read(unit, &mut buffer)
-            && matches!(self.verifier.check(unit, &buffer), Verdict::Genuine | Verdict::Known)
+            && matches!(self.verifier.check(unit, &buffer), UnitVerdict::Genuine | UnitVerdict::Known)
     }
 }
 
@@ -39,9 +39,9 @@ impl Fetch {
     pub fn resume(&mut self, had: impl Iterator<Item = u64>, mut saved: Box<dyn Saved>) {
         self.map.have(had);
         let mut first = [0; UNIT];
-        if self.name.kind() == Kind::Object
+        if self.name.kind() == NameKind::Object
             && saved.read(0, &mut first)
-            && self.verifier.check(0, &first) == Verdict::Genuine
+            && self.verifier.check(0, &first) == UnitVerdict::Genuine
         {
             self.map.has_manifest();
             self.begin();

@@ -3,32 +3,32 @@
 use paceline_cc::{Controller, Nanos, Time};
 
 use super::SourceStats;
-use crate::flow::Flow;
+use crate::flow::RequestFlow;
 use crate::ranges::MAX_UNITS;
-use crate::wire::Token;
+use crate::wire::AddressToken;
 
 /// Units that a router sends to an address that has not proved itself: this many fit into three times [`crate::wire::PADDED`].
 const UNPROVED: u32 = 2;
 
 /// What the router is thought to want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum AddressProof {
     /// A token, which it grants when it is asked by a padded request: one at a time.
     Wanted,
     /// No more than what it got.
     Given,
 }
 
-pub(super) struct Source {
-    pub(super) flow: Flow,
+pub(super) struct CountedAddress {
+    pub(super) flow: RequestFlow,
     pub(super) nonce: u64,
     pub(super) alive: bool,
     /// It has answered. Until then it may be dead.
     pub(super) heard: bool,
     /// It has said which record of a signed name it has.
     pub(super) said: bool,
-    pub(super) proof: Proof,
-    pub(super) token: Option<Token>,
+    pub(super) proof: AddressProof,
+    pub(super) token: Option<AddressToken>,
     /// A token came since one was last refused.
     granted: bool,
     pub(super) corrupt: u64,
@@ -37,15 +37,15 @@ pub(super) struct Source {
     pub(super) timeouts: u64,
 }
 
-impl Source {
-    pub(super) fn new(flow: Flow, nonce: u64) -> Self {
+impl CountedAddress {
+    pub(super) fn new(flow: RequestFlow, nonce: u64) -> Self {
         let mut source = Self {
             flow,
             nonce,
             alive: true,
             heard: false,
             said: false,
-            proof: Proof::Wanted,
+            proof: AddressProof::Wanted,
             token: None,
             granted: false,
             corrupt: 0,
@@ -58,12 +58,12 @@ impl Source {
 
     fn want_proof(&mut self) {
         self.token = None;
-        self.proof = Proof::Wanted;
+        self.proof = AddressProof::Wanted;
         self.flow.set_largest_request(UNPROVED);
     }
 
     fn proved(&mut self) {
-        self.proof = Proof::Given;
+        self.proof = AddressProof::Given;
         self.flow.set_largest_request(MAX_UNITS);
     }
 
@@ -75,7 +75,7 @@ impl Source {
 
     /// It may be asked: its address is proved, or nothing is on its way that might prove it.
     pub(super) fn is_ready(&self) -> bool {
-        self.alive && !self.said && (self.proof == Proof::Given || self.flow.in_flight() == 0)
+        self.alive && !self.said && (self.proof == AddressProof::Given || self.flow.in_flight() == 0)
     }
 
     /// Something came from it over this path.
@@ -84,7 +84,7 @@ impl Source {
     }
 
     /// It granted a token.
-    pub(super) fn grant(&mut self, token: Token) {
+    pub(super) fn grant(&mut self, token: AddressToken) {
         self.token = Some(token);
         self.granted = true;
         self.proved();
@@ -92,7 +92,7 @@ impl Source {
 
     /// It sent a unit: it wants nothing, or not yet.
     pub(super) fn served(&mut self) {
-        if self.proof == Proof::Wanted {
+        if self.proof == AddressProof::Wanted {
             self.proved();
         }
     }

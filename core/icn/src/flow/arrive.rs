@@ -1,13 +1,13 @@
 //! Rules B and C: a unit comes, or an answer that it does not.
 
 use paceline_cc::{Ecn, Nanos, Phase, Rate, Time};
-use paceline_transport::{Delivery, Marks, Progress};
+use paceline_transport::{AckProgress, Delivery, Marks};
 
-use super::Flow;
-use super::board::{Record, State};
+use super::RequestFlow;
+use super::board::{SignedRecord, State};
 use crate::UNIT;
 use crate::ranges::Units;
-use crate::wire::Reason;
+use crate::wire::MissingReason;
 
 /// What a unit that came was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Arrived {
 /// up).
 const LONGEST_HOLD: Nanos = Nanos::from_secs(10);
 
-impl Flow {
+impl RequestFlow {
     /// A unit came with `bytes` of payload; `None`: it was not asked for, or came before. `ce`: with a congestion mark; `app_limited`: the
     /// source's storage limits it, not the network.
     pub fn on_unit(&mut self, now: Time, unit: u64, bytes: u32, ce: bool, app_limited: bool) -> Option<Arrived> {
@@ -52,7 +52,7 @@ impl Flow {
         let late = record.state == State::Lost || early_repair;
 
         let exact = matches!(self.driver.nature().ecn, Ecn::Exact | Ecn::L4s);
-        let received = paceline_transport::Arrived::Newest(now);
+        let received = paceline_transport::ArrivalClock::Newest(now);
         let delivery = self.driver.delivered(now, &mut [packet], exact && ce, &received);
         if let Some(sample) = delivery.rate {
             self.arriving = Some(Rate::from_bytes_in(sample.delivered, sample.interval));
@@ -104,7 +104,7 @@ impl Flow {
         self.driver.acknowledge(
             now,
             delivery,
-            &Progress {
+            &AckProgress {
                 prior_in_flight,
                 in_flight: self.board.in_flight,
                 lost_bytes,
@@ -128,7 +128,7 @@ impl Flow {
     /// The source says that units do not come. Those that it is too busy for are lost, and it is left alone for `retry_after`; those
     /// that it wants a token for wait to be asked for again, which says nothing of congestion; others are waited for no longer. Answers
     /// how many of the units had been asked for.
-    pub fn on_nack(&mut self, now: Time, units: &Units, reason: Reason, retry_after: Nanos) -> u64 {
+    pub fn on_nack(&mut self, now: Time, units: &Units, reason: MissingReason, retry_after: Nanos) -> u64 {
         let prior_in_flight = self.board.in_flight;
         let first = self.board.first();
         let mut count = 0;
@@ -136,8 +136,10 @@ impl Flow {
         let mut refuse = |flow: &mut Self, number: u64| {
             count += 1;
             match reason {
-                Reason::Busy | Reason::NoToken => flow.board.lose(number, &mut flow.lost),
-                Reason::NotFound | Reason::End | Reason::Changed | Reason::Loop => flow.board.settle(number),
+                MissingReason::Busy | MissingReason::NoToken => flow.board.lose(number, &mut flow.lost),
+                MissingReason::NotFound | MissingReason::End | MissingReason::Changed | MissingReason::Loop => {
+                    flow.board.settle(number);
+                }
             }
         };
         if u64::from(units.count) <= self.board.span() {
@@ -159,13 +161,13 @@ impl Flow {
             return 0;
         }
         match reason {
-            Reason::Busy => {
+            MissingReason::Busy => {
                 self.held_until = self.held_until.max(now + retry_after.min(LONGEST_HOLD));
                 let lost = self.report_losses(now, prior_in_flight);
                 self.reduce(0, lost == 0);
             }
-            Reason::NoToken => {}
-            Reason::NotFound | Reason::End | Reason::Changed | Reason::Loop => {
+            MissingReason::NoToken => {}
+            MissingReason::NotFound | MissingReason::End | MissingReason::Changed | MissingReason::Loop => {
                 self.settled(now, self.board.first() != first);
                 self.end_phase();
             }
@@ -187,7 +189,7 @@ impl Flow {
     }
 
     /// Waits no longer for the units of which this holds, and says which they are.
-    fn release(&mut self, now: Time, which: impl Fn(&Record) -> bool) -> Vec<u64> {
+    fn release(&mut self, now: Time, which: impl Fn(&SignedRecord) -> bool) -> Vec<u64> {
         let all = self.board.iter().filter(|(_, record)| record.state != State::Settled && which(record));
         let released: Vec<(u64, u64)> = all.map(|(number, record)| (number, record.unit)).collect();
         let first = self.board.first();

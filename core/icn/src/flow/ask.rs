@@ -1,9 +1,9 @@
 //! Rule A: when to ask, and for what.
 
 use paceline_cc::{Nanos, Pacing, Phase, Rate, Time};
-use paceline_transport::Load;
+use paceline_transport::Departing;
 
-use super::{Aggregation, BYTES, Flow, Supply, units_per_request};
+use super::{Aggregation, BYTES, RequestFlow, Supply, units_per_request};
 use crate::ranges::{MAX_UNITS, Ranges};
 
 /// A small request waits for no longer than this to become a larger one: a tick of the release's kernel.
@@ -12,7 +12,7 @@ const TICK: Nanos = Nanos::from_millis(1);
 /// Units that are asked for at once when the timer fires (the release: 10).
 const URGENT: u32 = 10;
 
-impl Flow {
+impl RequestFlow {
     /// The request that may leave now: lost units first, then those of `supply`.
     pub fn poll_request(&mut self, now: Time, supply: &mut dyn Supply) -> Option<Ranges> {
         self.wake_at = Time::NEVER;
@@ -108,7 +108,7 @@ impl Flow {
             let in_flight = self.board.in_flight + BYTES;
             let packet = self.board.ask(now, unit, self.path);
             packet.follows = place > 0;
-            let load = Load { in_flight, unsent: u64::MAX, first };
+            let load = Departing { in_flight, unsent: u64::MAX, first };
             if place < last {
                 self.driver.sent_ahead(now, packet, &load);
             } else {
@@ -138,7 +138,7 @@ impl Flow {
                 next = Some(other);
             }
             let in_flight = self.board.in_flight + BYTES;
-            let load = Load { in_flight, unsent: u64::MAX, first: false };
+            let load = Departing { in_flight, unsent: u64::MAX, first: false };
             if let Some(packet) = self.board.ask_again(now, number, self.path) {
                 if next.is_some() {
                     self.driver.sent_ahead(now, packet, &load);

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use paceline_cc::{Lost, Nanos, Time};
-use paceline_transport::Packet;
+use paceline_transport::SentPacket;
 
 use super::index::Index;
 use crate::UNIT;
@@ -24,9 +24,9 @@ pub(crate) enum State {
 
 /// A unit that was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
+pub(crate) struct SignedRecord {
     /// As the driver sees it. Its position counts the units asked for before it.
-    pub(crate) packet: Packet,
+    pub(crate) packet: SentPacket,
     pub(crate) unit: u64,
     pub(crate) state: State,
     /// When it was asked for the first time.
@@ -40,7 +40,7 @@ pub(crate) struct Record {
 /// The records of a flow, from the oldest unsettled one on.
 #[derive(Debug)]
 pub(crate) struct Board {
-    records: VecDeque<Record>,
+    records: VecDeque<SignedRecord>,
     /// Number of the record at the front.
     first: u64,
     index: Index,
@@ -107,7 +107,7 @@ impl Board {
         self.first
     }
 
-    pub(crate) fn front(&self) -> Option<&Record> {
+    pub(crate) fn front(&self) -> Option<&SignedRecord> {
         self.records.front()
     }
 
@@ -125,11 +125,11 @@ impl Board {
         self.index.get(unit)
     }
 
-    pub(crate) fn get(&self, number: u64) -> Option<&Record> {
+    pub(crate) fn get(&self, number: u64) -> Option<&SignedRecord> {
         self.records.get(number.checked_sub(self.first)? as usize)
     }
 
-    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Record> {
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut SignedRecord> {
         self.records.get_mut(number.checked_sub(self.first)? as usize)
     }
 
@@ -141,22 +141,22 @@ impl Board {
     }
 
     /// `unit` is asked for, for the first time.
-    pub(crate) fn ask(&mut self, now: Time, unit: u64, path: u32) -> &mut Packet {
+    pub(crate) fn ask(&mut self, now: Time, unit: u64, path: u32) -> &mut SentPacket {
         if let Some(number) = self.index.get(unit) {
             self.settle(number);
         }
         let number = self.first + self.span();
-        let mut packet = Packet::new(number * BYTES, UNIT as u32, now);
+        let mut packet = SentPacket::new(number * BYTES, UNIT as u32, now);
         packet.serial = self.depart(number);
         self.index.insert(unit, number);
         self.outstanding += 1;
-        self.records.push_back(Record { packet, unit, state: State::Out, asked_at: now, path, overdue: false });
+        self.records.push_back(SignedRecord { packet, unit, state: State::Out, asked_at: now, path, overdue: false });
         let last = self.records.len() - 1;
         &mut self.records[last].packet
     }
 
     /// The unit of record `number`, which was lost, is asked for again.
-    pub(crate) fn ask_again(&mut self, now: Time, number: u64, path: u32) -> Option<&mut Packet> {
+    pub(crate) fn ask_again(&mut self, now: Time, number: u64, path: u32) -> Option<&mut SentPacket> {
         self.get(number).filter(|record| record.state == State::Lost)?;
         let serial = self.depart(number);
         let record = self.get_mut(number)?;
@@ -167,7 +167,7 @@ impl Board {
     }
 
     /// The newest unit that is out is asked for once more: answers it, and its packet as it was and as it is now.
-    pub(crate) fn ask_newest_again(&mut self, now: Time, path: u32) -> Option<(u64, Packet, &mut Packet)> {
+    pub(crate) fn ask_newest_again(&mut self, now: Time, path: u32) -> Option<(u64, SentPacket, &mut SentPacket)> {
         let place = self.records.iter().rposition(|record| record.state == State::Out)?;
         let number = self.first + place as u64;
         self.serial += 1;
@@ -333,19 +333,19 @@ impl Board {
     }
 
     /// The records that are not settled.
-    pub(crate) fn unsettled(&self) -> impl DoubleEndedIterator<Item = &Record> {
+    pub(crate) fn unsettled(&self) -> impl DoubleEndedIterator<Item = &SignedRecord> {
         self.records.iter().filter(|record| record.state != State::Settled)
     }
 
     /// The records, with their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Record)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SignedRecord)> {
         (self.first..).zip(&self.records)
     }
 }
 
 /// The packet of a unit that is asked for again.
-fn repeated(before: &Packet, serial: u64, now: Time) -> Packet {
-    let mut packet = Packet::new(before.seq, UNIT as u32, now);
+fn repeated(before: &SentPacket, serial: u64, now: Time) -> SentPacket {
+    let mut packet = SentPacket::new(before.seq, UNIT as u32, now);
     packet.serial = serial;
     packet.retransmitted = true;
     packet.window_limited = before.window_limited;

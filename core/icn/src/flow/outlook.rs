@@ -3,9 +3,9 @@
 use paceline_cc::{Nanos, Time};
 
 use super::board::State;
-use super::{BYTES, Flow};
+use super::{BYTES, RequestFlow};
 
-impl Flow {
+impl RequestFlow {
     /// When a unit comes that is asked for at `asked`, as the `place`th of those that are waited for: a smoothed RTT later, and behind the
     /// others at the rate at which units came last.
     fn expected(&self, asked: Time, place: u64) -> Time {

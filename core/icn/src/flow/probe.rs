@@ -7,9 +7,9 @@
 //!   the answer of a probe counts as this many: what was asked for before and has not come by then is lost.
 
 use paceline_cc::{Nanos, Phase, Time};
-use paceline_transport::{Load, Packet};
+use paceline_transport::{Departing, SentPacket};
 
-use super::{BYTES, Flow};
+use super::{BYTES, RequestFlow};
 use crate::ranges::Ranges;
 
 /// The shortest time until a probe (our choice: twice what a request may wait to become a larger one at either end).
@@ -21,12 +21,12 @@ pub(super) struct Probe {
     unit: u64,
     serial: u64,
     /// The unit's packet as it was before.
-    original: Packet,
+    original: SentPacket,
     /// The unit came, from the probe as it seems.
     answered: bool,
 }
 
-impl Flow {
+impl RequestFlow {
     /// Restarts the timer of the probe: 2 smoothed RTTs (section 7.2), while nothing is repaired and no probe is on its way.
     pub(super) fn arm_probe(&mut self, now: Time) {
         let open = |probe: &Probe| probe.answered || self.board.number_of(probe.unit).is_some();
@@ -45,7 +45,7 @@ impl Flow {
         let in_flight = self.board.in_flight;
         let (unit, original, packet) = self.board.ask_newest_again(now, self.path)?;
         self.probe = Some(Probe { unit, serial: packet.serial, original, answered: false });
-        let load = Load { in_flight, unsent: u64::MAX, first: false };
+        let load = Departing { in_flight, unsent: u64::MAX, first: false };
         self.driver.sent(now, packet, &load);
         self.stats.probes += 1;
         self.stats.retransmits += 1;
@@ -57,7 +57,7 @@ impl Flow {
 
     /// `packet` came. Where it is the probe's, and too soon to be its answer, it is the original's. Says whether all that was asked for before
     /// it is settled or lost.
-    pub(super) fn take_probe(&mut self, now: Time, packet: &mut Packet) -> bool {
+    pub(super) fn take_probe(&mut self, now: Time, packet: &mut SentPacket) -> bool {
         let Some(probe) = self.probe.as_mut().filter(|probe| probe.serial == packet.serial) else { return false };
         if now - packet.sent_at < self.driver.rtt().min() {
             let bytes = std::mem::replace(packet, probe.original).bytes;

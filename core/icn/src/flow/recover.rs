@@ -3,7 +3,7 @@
 use paceline_cc::{Nanos, Phase, Time};
 use paceline_transport::{Prr, Rtt};
 
-use super::Flow;
+use super::RequestFlow;
 
 /// Recoveries without a mistake after which holes are given no more time than at first (RFC 8985, `RACK.reo_wnd_persist`).
 const PERSISTS: u32 = 16;
@@ -79,7 +79,7 @@ impl Undo {
     }
 }
 
-impl Flow {
+impl RequestFlow {
     /// A unit came that had been taken for lost, by the timer or by the order of arrivals. What the timer does too early says nothing of that
     /// order.
     pub(super) fn on_late(&mut self, now: Time, by_timer: bool) {

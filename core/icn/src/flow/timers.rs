@@ -2,12 +2,12 @@
 //!
 //! The timeout follows RFC 6298 with Karn's algorithm: what was asked for twice gives no RTT, nor does what the timer took for lost, which
 //! waited for the end of an outage and says nothing of the path; until a unit gives one, the timeout stays as long as it was doubled to.
-//! What differs: doubling has an end ([`Flow::longest`]), since it is a repeat that finds out that an outage is over.
+//! What differs: doubling has an end ([`RequestFlow::longest`]), since it is a repeat that finds out that an outage is over.
 
 use paceline_cc::{Controller, Nanos, Phase, Time};
 use paceline_transport::Driver;
 
-use super::Flow;
+use super::RequestFlow;
 use super::recover::{Tolerance, Undo};
 use super::size::MeanRtt;
 
@@ -25,14 +25,14 @@ const LONGEST_OUTAGE: Nanos = Nanos::from_secs(60);
 /// back stays unused; a unit in such a time is not a load on a path that carried a window in each RTT).
 const MOST_TIMEOUTS: u64 = 4;
 
-impl Flow {
-    /// When [`Flow::on_timeout`] and [`Flow::poll_request`] want to be called.
+impl RequestFlow {
+    /// When [`RequestFlow::on_timeout`] and [`RequestFlow::poll_request`] want to be called.
     pub fn next_timeout(&self) -> Time {
         let losses = self.rto_at.min(self.reordering_at).min(self.probe_at);
         losses.min(self.wake_at).min(self.driver.next_tick())
     }
 
-    /// The time of [`Flow::next_timeout`] has come.
+    /// The time of [`RequestFlow::next_timeout`] has come.
     pub fn on_timeout(&mut self, now: Time) {
         self.driver.tick(now);
         if self.wake_at <= now {

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::{Announce, BadResolve, Found, MAX_TTL_S, MOST_FOUND, Message, ResolveKey, Status, nonce_of_announcement};
-use crate::limiter::Source;
+use super::{
+    Announce, AnnouncementStatus, BadResolve, Found, MAX_TTL_S, MOST_FOUND, ResolveKey, ResolverMessage,
+    nonce_of_announcement,
+};
+use crate::limiter::CountedAddress;
 use crate::name::Name;
 use crate::shares::Shares;
 
@@ -26,7 +29,7 @@ impl Default for Limits {
 
 /// One object at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PlacedObject {
     /// The object.
     pub name: Name,
     /// Where it is.
@@ -45,7 +48,7 @@ pub struct Registry {
     limits: Limits,
     key: ResolveKey,
     entries: BTreeMap<(Name, SocketAddr), u64>,
-    shares: Shares<Source>,
+    shares: Shares<CountedAddress>,
     expiry: BTreeSet<(u64, Name, SocketAddr)>,
     numbers: BTreeMap<SocketAddr, u64>,
     oldest: BTreeSet<(u64, SocketAddr)>,
@@ -79,18 +82,21 @@ impl Registry {
     pub fn on_datagram(&mut self, unix_s: u64, bytes: &[u8], reply: &mut Vec<u8>) -> Result<(), BadResolve> {
         reply.clear();
         self.expire(unix_s);
-        let message = Message::decode(bytes, Some(&self.key));
+        let message = ResolverMessage::decode(bytes, Some(&self.key));
         let answer = match message {
-            Ok(Message::Resolve { nonce, name }) => Message::Found { nonce, places: self.find(&name, nonce, unix_s) },
-            Ok(Message::Announce(announce)) => {
+            Ok(ResolverMessage::Resolve { nonce, name }) => {
+                ResolverMessage::Found { nonce, places: self.find(&name, nonce, unix_s) }
+            }
+            Ok(ResolverMessage::Announce(announce)) => {
                 let status = self.announce(&announce, unix_s);
                 let number = self.last_of(announce.address);
-                Message::Announced { nonce: announce.nonce, status, number }
+                ResolverMessage::Announced { nonce: announce.nonce, status, number }
             }
-            Ok(Message::Found { .. } | Message::Announced { .. }) => return Err(BadResolve::Foreign),
+            Ok(ResolverMessage::Found { .. } | ResolverMessage::Announced { .. }) => return Err(BadResolve::Foreign),
             Err(BadResolve::Mac) => {
                 let nonce = nonce_of_announcement(bytes).ok_or(BadResolve::Mac)?;
-                Message::Announced { nonce, status: Status::WrongKey, number: 0 }.encode(None, reply);
+                ResolverMessage::Announced { nonce, status: AnnouncementStatus::WrongKey, number: 0 }
+                    .encode(None, reply);
                 return Err(BadResolve::Mac);
             }
             Err(error) => return Err(error),
@@ -111,21 +117,21 @@ impl Registry {
         places().skip(skipped).chain(places().take(skipped)).take(MOST_FOUND).map(found).collect()
     }
 
-    fn announce(&mut self, announce: &Announce, unix_s: u64) -> Status {
+    fn announce(&mut self, announce: &Announce, unix_s: u64) -> AnnouncementStatus {
         if announce.number <= self.last_of(announce.address) {
-            return Status::Stale;
+            return AnnouncementStatus::Stale;
         }
         self.note_number(announce.address, announce.number);
-        let mut status = Status::Accepted;
+        let mut status = AnnouncementStatus::Accepted;
         for name in &announce.names {
-            let entry = Entry {
+            let entry = PlacedObject {
                 name: *name,
                 address: announce.address,
                 expires_s: unix_s.saturating_add(announce.ttl_s.min(MAX_TTL_S).into()),
             };
             self.remove(&entry.name, entry.address);
             if announce.ttl_s > 0 && !self.insert(entry) {
-                status = Status::Full;
+                status = AnnouncementStatus::Full;
             }
         }
         status
@@ -148,8 +154,8 @@ impl Registry {
         }
     }
 
-    fn insert(&mut self, entry: Entry) -> bool {
-        if !self.shares.take(Source::of(entry.address), 1) {
+    fn insert(&mut self, entry: PlacedObject) -> bool {
+        if !self.shares.take(CountedAddress::of(entry.address), 1) {
             return false;
         }
         self.entries.insert((entry.name, entry.address), entry.expires_s);
@@ -160,7 +166,7 @@ impl Registry {
     fn remove(&mut self, name: &Name, address: SocketAddr) {
         if let Some(expires) = self.entries.remove(&(*name, address)) {
             self.expiry.remove(&(expires, *name, address));
-            self.shares.give_back(&Source::of(address), 1);
+            self.shares.give_back(&CountedAddress::of(address), 1);
         }
     }
 
@@ -173,8 +179,8 @@ impl Registry {
     }
 
     /// All that is in the table.
-    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        self.entries.iter().map(|((name, address), expires)| Entry {
+    pub fn entries(&self) -> impl Iterator<Item = PlacedObject> + '_ {
+        self.entries.iter().map(|((name, address), expires)| PlacedObject {
             name: *name,
             address: *address,
             expires_s: *expires,
@@ -192,7 +198,7 @@ impl Registry {
     }
 
     /// Puts back what an earlier table had; false when there is no room.
-    pub fn restore(&mut self, entry: Entry) -> bool {
+    pub fn restore(&mut self, entry: PlacedObject) -> bool {
         self.remove(&entry.name, entry.address);
         self.insert(entry)
     }
@@ -206,12 +212,12 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Kind;
+    use crate::name::NameKind;
 
     const KEY: [u8; 32] = [3; 32];
 
     fn name(byte: u8) -> Name {
-        Name::new(Kind::Object, [byte; 32])
+        Name::new(NameKind::Object, [byte; 32])
     }
 
     fn registry(limits: Limits) -> Registry {
@@ -222,15 +228,22 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
 
-    fn announce(registry: &mut Registry, unix_s: u64, number: u64, port: u16, ttl_s: u32, names: &[Name]) -> Status {
+    fn announce(
+        registry: &mut Registry,
+        unix_s: u64,
+        number: u64,
+        port: u16,
+        ttl_s: u32,
+        names: &[Name],
+    ) -> AnnouncementStatus {
         let announce = Announce { nonce: 9, number, ttl_s, address: at(port), names: names.to_vec() };
         let mut bytes = Vec::new();
-        Message::Announce(announce).encode(Some(&ResolveKey::new(&KEY)), &mut bytes);
+        ResolverMessage::Announce(announce).encode(Some(&ResolveKey::new(&KEY)), &mut bytes);
         let mut reply = Vec::new();
         registry.on_datagram(unix_s, &bytes, &mut reply).unwrap();
         assert!(reply.len() <= bytes.len());
-        match Message::decode(&reply, None) {
-            Ok(Message::Announced { nonce: 9, status, .. }) => status,
+        match ResolverMessage::decode(&reply, None) {
+            Ok(ResolverMessage::Announced { nonce: 9, status, .. }) => status,
             other => panic!("{other:?}"),
         }
     }
@@ -238,18 +251,18 @@ mod tests {
     #[test]
     fn what_was_announced_is_found_until_its_time_is_over() {
         let mut registry = registry(Limits::default());
-        assert_eq!(announce(&mut registry, 100, 1, 1, 60, &[name(1), name(2)]), Status::Accepted);
-        assert_eq!(announce(&mut registry, 100, 1, 2, 90, &[name(1)]), Status::Accepted);
+        assert_eq!(announce(&mut registry, 100, 1, 1, 60, &[name(1), name(2)]), AnnouncementStatus::Accepted);
+        assert_eq!(announce(&mut registry, 100, 1, 2, 90, &[name(1)]), AnnouncementStatus::Accepted);
         let mut bytes = Vec::new();
-        Message::Resolve { nonce: 5, name: name(1) }.encode(None, &mut bytes);
+        ResolverMessage::Resolve { nonce: 5, name: name(1) }.encode(None, &mut bytes);
         let mut reply = Vec::new();
         registry.on_datagram(130, &bytes, &mut reply).unwrap();
         let places = vec![Found { address: at(1), ttl_s: 30 }, Found { address: at(2), ttl_s: 60 }];
-        assert_eq!(Message::decode(&reply, None), Ok(Message::Found { nonce: 5, places }));
+        assert_eq!(ResolverMessage::decode(&reply, None), Ok(ResolverMessage::Found { nonce: 5, places }));
         registry.on_datagram(160, &bytes, &mut reply).unwrap();
         let places = vec![Found { address: at(2), ttl_s: 30 }];
-        assert_eq!(Message::decode(&reply, None), Ok(Message::Found { nonce: 5, places }));
-        assert_eq!(announce(&mut registry, 161, 2, 2, 0, &[name(1)]), Status::Accepted, "taken back");
+        assert_eq!(ResolverMessage::decode(&reply, None), Ok(ResolverMessage::Found { nonce: 5, places }));
+        assert_eq!(announce(&mut registry, 161, 2, 2, 0, &[name(1)]), AnnouncementStatus::Accepted, "taken back");
         assert!(registry.find(&name(1), 0, 161).is_empty());
         assert_eq!(registry.entries().count(), 0);
     }
@@ -257,15 +270,15 @@ mod tests {
     #[test]
     fn replays_and_other_keys_change_nothing() {
         let mut registry = registry(Limits::default());
-        assert_eq!(announce(&mut registry, 100, 7, 1, 60, &[name(1)]), Status::Accepted);
-        assert_eq!(announce(&mut registry, 100, 8, 1, 0, &[name(1)]), Status::Accepted);
-        assert_eq!(announce(&mut registry, 101, 7, 1, 60, &[name(1)]), Status::Stale);
+        assert_eq!(announce(&mut registry, 100, 7, 1, 60, &[name(1)]), AnnouncementStatus::Accepted);
+        assert_eq!(announce(&mut registry, 100, 8, 1, 0, &[name(1)]), AnnouncementStatus::Accepted);
+        assert_eq!(announce(&mut registry, 101, 7, 1, 60, &[name(1)]), AnnouncementStatus::Stale);
         let forged = Announce { nonce: 1, number: 99, ttl_s: 60, address: at(6), names: vec![name(1)] };
         let (mut bytes, mut reply) = (Vec::new(), Vec::new());
-        Message::Announce(forged).encode(Some(&ResolveKey::new(&[4; 32])), &mut bytes);
+        ResolverMessage::Announce(forged).encode(Some(&ResolveKey::new(&[4; 32])), &mut bytes);
         assert_eq!(registry.on_datagram(101, &bytes, &mut reply), Err(BadResolve::Mac));
-        let refused = Message::Announced { nonce: 1, status: Status::WrongKey, number: 0 };
-        assert_eq!(Message::decode(&reply, None), Ok(refused));
+        let refused = ResolverMessage::Announced { nonce: 1, status: AnnouncementStatus::WrongKey, number: 0 };
+        assert_eq!(ResolverMessage::decode(&reply, None), Ok(refused));
         assert!(registry.find(&name(1), 0, 101).is_empty());
     }
 
@@ -278,10 +291,12 @@ mod tests {
         let (mut bytes, mut reply) = (Vec::new(), Vec::new());
         let mut seen = BTreeSet::new();
         for nonce in 0..40 {
-            Message::Resolve { nonce, name: name(1) }.encode(None, &mut bytes);
+            ResolverMessage::Resolve { nonce, name: name(1) }.encode(None, &mut bytes);
             registry.on_datagram(100, &bytes, &mut reply).unwrap();
             assert!(!reply.is_empty() && reply.len() <= bytes.len());
-            let Ok(Message::Found { places, .. }) = Message::decode(&reply, None) else { panic!("{reply:?}") };
+            let Ok(ResolverMessage::Found { places, .. }) = ResolverMessage::decode(&reply, None) else {
+                panic!("{reply:?}")
+            };
             seen.extend(places.iter().map(|place| place.address.port()));
         }
         assert_eq!(seen.len(), 40, "all have their turn");
@@ -291,32 +306,36 @@ mod tests {
     #[test]
     fn the_table_is_bounded_and_forgotten_numbers_are_not_accepted_again() {
         let mut registry = registry(Limits { entries: 4, announcers: 2 });
-        assert_eq!(announce(&mut registry, 100, 10, 1, 60, &[name(1), name(2), name(3)]), Status::Full);
+        assert_eq!(announce(&mut registry, 100, 10, 1, 60, &[name(1), name(2), name(3)]), AnnouncementStatus::Full);
         assert_eq!(registry.entries().count(), 2);
         for (number, port) in [(11, 2), (12, 3), (13, 4)] {
             announce(&mut registry, 100, number, port, 60, &[]);
         }
         assert_eq!(registry.numbers().count(), 2);
-        assert_eq!(announce(&mut registry, 100, 10, 1, 60, &[name(1)]), Status::Stale);
-        assert_eq!(announce(&mut registry, 100, 20, 1, 60, &[name(1)]), Status::Accepted);
-        assert_eq!(announce(&mut registry, 160, 21, 1, 60, &[name(3)]), Status::Accepted, "what is over makes room");
+        assert_eq!(announce(&mut registry, 100, 10, 1, 60, &[name(1)]), AnnouncementStatus::Stale);
+        assert_eq!(announce(&mut registry, 100, 20, 1, 60, &[name(1)]), AnnouncementStatus::Accepted);
+        assert_eq!(
+            announce(&mut registry, 160, 21, 1, 60, &[name(3)]),
+            AnnouncementStatus::Accepted,
+            "what is over makes room"
+        );
     }
 
     #[test]
     fn one_host_leaves_places_to_others_and_has_its_own_back_in_time() {
         let mut registry = registry(Limits { entries: 8, announcers: 8 });
         let names: Vec<Name> = (1..=9).map(name).collect();
-        assert_eq!(announce(&mut registry, 100, 1, 1, 60, &names), Status::Full);
+        assert_eq!(announce(&mut registry, 100, 1, 1, 60, &names), AnnouncementStatus::Full);
         assert_eq!(registry.entries().count(), 4);
         let mut announce_from = |unix_s, host, number, names: &[Name]| {
             let address = SocketAddr::from(([192, 0, 2, host], 1));
             let announce = Announce { nonce: 9, number, ttl_s: 60, address, names: names.to_vec() };
             registry.announce(&announce, unix_s)
         };
-        assert_eq!(announce_from(100, 1, 1, &names[..2]), Status::Accepted);
-        assert_eq!(announce_from(100, 2, 1, &names[..1]), Status::Accepted);
-        assert_eq!(announce_from(100, 3, 1, &names[..1]), Status::Accepted);
-        assert_eq!(announce_from(100, 4, 1, &names[..1]), Status::Full);
+        assert_eq!(announce_from(100, 1, 1, &names[..2]), AnnouncementStatus::Accepted);
+        assert_eq!(announce_from(100, 2, 1, &names[..1]), AnnouncementStatus::Accepted);
+        assert_eq!(announce_from(100, 3, 1, &names[..1]), AnnouncementStatus::Accepted);
+        assert_eq!(announce_from(100, 4, 1, &names[..1]), AnnouncementStatus::Full);
         registry.expire(160);
         assert_eq!((registry.entries().count(), registry.shares.taken()), (0, 0));
     }
@@ -329,6 +348,6 @@ mod tests {
         before.entries().for_each(|entry| assert!(after.restore(entry)));
         before.numbers().for_each(|(address, number)| after.restore_number(address, number));
         assert_eq!(after.find(&name(1), 0, 110), [Found { address: at(1), ttl_s: 50 }]);
-        assert_eq!(announce(&mut after, 110, 7, 1, 0, &[name(1)]), Status::Stale);
+        assert_eq!(announce(&mut after, 110, 7, 1, 0, &[name(1)]), AnnouncementStatus::Stale);
     }
 }

@@ -6,7 +6,7 @@ use paceline_cc::Nanos;
 
 use crate::UNIT;
 use crate::ranges::Units;
-use crate::wire::{DATA_HEAD, Grant, Nack, Reason, TOKEN_BYTES, Token};
+use crate::wire::{AddressToken, DATA_HEAD, Grant, MissingReason, Nack, TOKEN_BYTES};
 
 /// Bytes of a refusal.
 const NACK_BYTES: usize = 26;
@@ -28,13 +28,13 @@ impl Answers<'_> {
     /// Bytes of a token and a refusal.
     pub(super) const TOKEN_AND_REFUSAL: usize = GRANT_BYTES + NACK_BYTES;
 
-    pub(super) fn grant(&mut self, token: Token) -> bool {
+    pub(super) fn grant(&mut self, token: AddressToken) -> bool {
         self.message.clear();
         Grant { nonce: self.nonce, token }.encode(self.message);
         self.leave()
     }
 
-    pub(super) fn refuse(&mut self, units: Units, reason: Reason, retry_after: Nanos) {
+    pub(super) fn refuse(&mut self, units: Units, reason: MissingReason, retry_after: Nanos) {
         self.message.clear();
         Nack { nonce: self.nonce, units, reason, retry_after }.encode(self.message);
         self.leave();

@@ -6,22 +6,22 @@ use paceline_cc::Rate;
 use proptest::prelude::*;
 
 use super::*;
-use crate::name::Kind;
+use crate::name::NameKind;
 
-fn job(from: u32, first: u64, count: u32) -> (Source, Job) {
+fn job(from: u32, first: u64, count: u32) -> (CountedAddress, ReadyRequest) {
     let to = SocketAddr::from((Ipv4Addr::from_bits(from), 9));
     let mut ranges = Ranges::one(first);
     (1..u64::from(count)).for_each(|more| assert!(ranges.push(first + more)));
-    let name = Name::new(Kind::Object, [0; 32]);
-    let job = Job { to, nonce: 0, name, ranges, stored_units: None, arrived: Time::ZERO, app_limited: false };
-    (Source::of(to), job)
+    let name = Name::new(NameKind::Object, [0; 32]);
+    let job = ReadyRequest { to, nonce: 0, name, ranges, stored_units: None, arrived: Time::ZERO, app_limited: false };
+    (CountedAddress::of(to), job)
 }
 
 fn scheduler(requests: usize, units: u64, rate: Rate, key: u64) -> Scheduler {
-    Scheduler::new(requests, units, Arc::new(Pace::new(rate)), key)
+    Scheduler::new(requests, units, Arc::new(LinkPace::new(rate)), key)
 }
 
-fn push(queue: &mut Scheduler, (source, job): &(Source, Job)) -> bool {
+fn push(queue: &mut Scheduler, (source, job): &(CountedAddress, ReadyRequest)) -> bool {
     queue.push(*source, job)
 }
 
@@ -72,7 +72,7 @@ fn queues_of_one_pace_have_its_rate_together_and_one_alone_has_all_of_it() {
     // 10 units a millisecond.
     let rate = Rate::from_bytes_per_sec(WIRE_UNIT * 10_000);
     for busy in [1, 3] {
-        let pace = Arc::new(Pace::new(rate));
+        let pace = Arc::new(LinkPace::new(rate));
         let mut queues: Vec<Scheduler> =
             (0..3).map(|key| Scheduler::new(1000, 64_000, Arc::clone(&pace), key)).collect();
         for queue in queues.iter_mut().take(busy) {

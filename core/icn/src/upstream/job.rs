@@ -7,7 +7,7 @@ use paceline_cc::{Nanos, Time};
 
 use super::JobId;
 use crate::fetch::{Fetch, Output};
-use crate::limiter::Source;
+use crate::limiter::CountedAddress;
 use crate::name::Name;
 use crate::ranges::MAX_UNITS;
 use crate::shares::Standing;
@@ -28,7 +28,7 @@ const IDLE: Nanos = Nanos::from_secs(3);
 /// Those who asked for a fetch that are remembered (our choice: who is not among them is served all the same).
 const ASKERS: usize = 8;
 
-pub(super) struct Job {
+pub(super) struct ReadyRequest {
     pub(super) id: JobId,
     pub(super) name: Name,
     pub(super) fetch: Fetch,
@@ -36,7 +36,7 @@ pub(super) struct Job {
     pub(super) began: Time,
     pub(super) wanted_at: Time,
     /// Who missed something of it lately, and when last.
-    pub(super) askers: Vec<(Source, Time)>,
+    pub(super) askers: Vec<(CountedAddress, Time)>,
     /// It was asked for since the router last turned to it.
     pub(super) used: bool,
     /// The first unit that can still come, or is still in memory.
@@ -56,7 +56,7 @@ pub(super) struct Job {
     pub(super) done: bool,
 }
 
-impl Job {
+impl ReadyRequest {
     pub(super) fn stored_units(&self) -> Option<u64> {
         if self.record { Some(1) } else { self.fetch.manifest().map(|manifest| manifest.layout().stored_units()) }
     }
@@ -95,7 +95,7 @@ impl Job {
     }
 
     /// A source missed something of it.
-    pub(super) fn asked_by(&mut self, source: Source, now: Time) {
+    pub(super) fn asked_by(&mut self, source: CountedAddress, now: Time) {
         self.wanted_at = now;
         self.askers.retain(|(other, at)| *other != source && now.since(*at) <= IDLE);
         if self.askers.len() == ASKERS {

@@ -1,6 +1,8 @@
 //! Answers as bytes.
 
-use super::{Answer, BadMessage, Data, Grant, Kind, Nack, Reason, Token, from_micros, micros, take};
+use super::{
+    AddressToken, BadMessage, Grant, MissingReason, Nack, NameKind, UnitAnswer, UnitHead, from_micros, micros, take,
+};
 use crate::UNIT;
 use crate::ranges::Units;
 
@@ -16,11 +18,11 @@ const NACK_BYTES: usize = 26;
 /// Bytes of a message that grants a token.
 const GRANT_BYTES: usize = 34;
 
-impl Data {
+impl UnitHead {
     /// What stands before the unit's bytes. A number of stored units of zero is written as unknown, since there is always one.
     pub fn encode_head(&self) -> [u8; DATA_HEAD] {
         let mut head = [0; DATA_HEAD];
-        head[0] = Kind::Data.byte();
+        head[0] = NameKind::Data.byte();
         head[1] = if self.app_limited { APP_LIMITED } else { 0 };
         head[2..10].copy_from_slice(&self.nonce.to_be_bytes());
         head[10..18].copy_from_slice(&self.unit.to_be_bytes());
@@ -34,7 +36,7 @@ impl Nack {
     /// Appends the message to `message`.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.reserve(NACK_BYTES);
-        message.extend_from_slice(&[Kind::Nack.byte(), self.reason.byte()]);
+        message.extend_from_slice(&[NameKind::Nack.byte(), self.reason.byte()]);
         message.extend_from_slice(&self.nonce.to_be_bytes());
         message.extend_from_slice(&self.units.first.to_be_bytes());
         message.extend_from_slice(&self.units.count.to_be_bytes());
@@ -42,7 +44,7 @@ impl Nack {
     }
 }
 
-impl Reason {
+impl MissingReason {
     const fn byte(self) -> u8 {
         match self {
             Self::NotFound => 1,
@@ -71,13 +73,13 @@ impl Grant {
     /// Appends the message to `message`.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.reserve(GRANT_BYTES);
-        message.extend_from_slice(&[Kind::Grant.byte(), 0]);
+        message.extend_from_slice(&[NameKind::Grant.byte(), 0]);
         message.extend_from_slice(&self.nonce.to_be_bytes());
         message.extend_from_slice(&self.token.0);
     }
 }
 
-impl<'a> Answer<'a> {
+impl<'a> UnitAnswer<'a> {
     /// Reads a message.
     ///
     /// # Errors
@@ -86,13 +88,13 @@ impl<'a> Answer<'a> {
     pub fn decode(mut message: &'a [u8]) -> Result<Self, BadMessage> {
         let bytes = &mut message;
         let [first, second] = take(bytes, "head")?;
-        let kind = Kind::read(first)?;
-        if kind == Kind::Request {
+        let kind = NameKind::read(first)?;
+        if kind == NameKind::Request {
             return Err(BadMessage::Kind(first & 0xf));
         }
         let nonce = u64::from_be_bytes(take(bytes, "nonce")?);
         let answer = match kind {
-            Kind::Data => {
+            NameKind::Data => {
                 if second & !APP_LIMITED != 0 {
                     return Err(BadMessage::Flags(second));
                 }
@@ -107,10 +109,10 @@ impl<'a> Answer<'a> {
                 }
                 let stored_units = (stored_units > 0).then_some(stored_units);
                 let app_limited = second == APP_LIMITED;
-                return Ok(Self::Data(Data { nonce, unit, stored_units, waited, app_limited }, bytes));
+                return Ok(Self::Data(UnitHead { nonce, unit, stored_units, waited, app_limited }, bytes));
             }
-            Kind::Nack => {
-                let reason = Reason::read(second)?;
+            NameKind::Nack => {
+                let reason = MissingReason::read(second)?;
                 let first = u64::from_be_bytes(take(bytes, "units")?);
                 let count = u32::from_be_bytes(take(bytes, "units")?);
                 let retry_after = from_micros(take(bytes, "time to wait")?);
@@ -119,11 +121,11 @@ impl<'a> Answer<'a> {
                 }
                 Self::Nack(Nack { nonce, units: Units { first, count }, reason, retry_after })
             }
-            Kind::Grant | Kind::Request => {
+            NameKind::Grant | NameKind::Request => {
                 if second != 0 {
                     return Err(BadMessage::Flags(second));
                 }
-                Self::Grant(Grant { nonce, token: Token(take(bytes, "token")?) })
+                Self::Grant(Grant { nonce, token: AddressToken(take(bytes, "token")?) })
             }
         };
         if bytes.is_empty() { Ok(answer) } else { Err(BadMessage::Long(bytes.len())) }

@@ -1,6 +1,6 @@
 //! Requests as bytes.
 
-use super::{BadMessage, BadRanges, Kind, MAX_MESSAGE, Request, TOKEN_BYTES, Token, take};
+use super::{AddressToken, BadMessage, BadRanges, MAX_MESSAGE, NameKind, TOKEN_BYTES, UnitRequest, take};
 use crate::name::{NAME_BYTES, Name};
 use crate::ranges::{MAX_RANGES, Ranges, Units};
 
@@ -17,12 +17,12 @@ fn option(kind: u8, length: usize) -> [u8; OPTION_HEAD] {
     [kind, high, low]
 }
 
-impl Request {
+impl UnitRequest {
     /// Appends the message to `message`.
     pub fn encode(&self, message: &mut Vec<u8>) {
         let start = message.len();
         let ranges = self.ranges.as_slice();
-        message.extend_from_slice(&[Kind::Request.byte(), self.hops]);
+        message.extend_from_slice(&[NameKind::Request.byte(), self.hops]);
         message.extend_from_slice(&self.nonce.to_be_bytes());
         message.extend_from_slice(&self.name.to_bytes());
         message.push(ranges.len() as u8);
@@ -35,7 +35,7 @@ impl Request {
             message.extend_from_slice(&(range.count as u16).to_be_bytes());
             end = Some(range.end());
         }
-        if let Some(Token(token)) = &self.token {
+        if let Some(AddressToken(token)) = &self.token {
             message.extend_from_slice(&option(TOKEN, TOKEN_BYTES));
             message.extend_from_slice(token);
         }
@@ -59,7 +59,7 @@ impl Request {
         }
         let bytes = &mut bytes;
         let [kind, hops] = take(bytes, "head")?;
-        if Kind::read(kind)? != Kind::Request {
+        if NameKind::read(kind)? != NameKind::Request {
             return Err(BadMessage::Kind(kind & 0xf));
         }
         let nonce = u64::from_be_bytes(take(bytes, "nonce")?);
@@ -82,7 +82,7 @@ impl Request {
                 TOKEN if token.is_some() => return Err(BadMessage::Twice(kind)),
                 TOKEN => {
                     let value = value.try_into().map_err(|_| BadMessage::OptionLength { kind, length: size })?;
-                    token = Some(Token(value));
+                    token = Some(AddressToken(value));
                 }
                 MAY_BE_SKIPPED.. => {}
                 _ => return Err(BadMessage::Option(kind)),

@@ -5,7 +5,7 @@ pub(crate) mod agenda;
 pub(crate) mod origin;
 
 use paceline_cc::{Env, Nanos, Rate, Spec, Time};
-use paceline_icn::{Flow, FlowConfig, Ranges, Supply, UNIT, Units};
+use paceline_icn::{FlowConfig, Ranges, RequestFlow, Supply, UNIT, Units};
 
 use agenda::{Agenda, Next};
 
@@ -41,7 +41,7 @@ pub(crate) enum Event {
 
 /// One flow over a path.
 pub(crate) struct World {
-    pub(crate) flow: Flow,
+    pub(crate) flow: RequestFlow,
     pub(crate) supply: Row,
     pub(crate) agenda: Agenda<Event>,
     /// Times from end to end, one way.
@@ -64,7 +64,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(config: &FlowConfig, spec: &str, units: u64) -> Self {
         Self {
-            flow: Flow::new(config, controller(spec)),
+            flow: RequestFlow::new(config, controller(spec)),
             supply: Row { next: 0, end: units },
             agenda: Agenda::new(),
             delay: Nanos::from_millis(10),

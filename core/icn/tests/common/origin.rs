@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_icn::wire::{Answer, DATA_HEAD, Data, Grant, Nack, Reason, Request, TOKEN_BYTES, Token};
-use paceline_icn::{Builder, Dropped, Fetch, Layout, Name, Output, Place, SourceId, UNIT, Units};
+use paceline_icn::wire::{
+    AddressToken, DATA_HEAD, Grant, MissingReason, Nack, TOKEN_BYTES, UnitAnswer, UnitHead, UnitRequest,
+};
+use paceline_icn::{Builder, Dropped, Fetch, Layout, Name, Output, SourceId, UNIT, UnitPlace, Units};
 
 use super::agenda::{Agenda, Next};
 use super::{Fate, controller};
@@ -78,7 +80,7 @@ impl Large {
 
     fn unit(&self, unit: u64) -> Option<Vec<u8>> {
         Some(match self.layout.place(unit)? {
-            Place::Data { index } => Self::data(&self.layout, index),
+            UnitPlace::Data { index } => Self::data(&self.layout, index),
             _ => self.index.get(&unit)?.to_vec(),
         })
     }
@@ -96,10 +98,10 @@ pub(crate) struct Origin {
     pub(crate) wants_token: bool,
     pub(crate) damage: Damage,
     /// Refuses units from this one on for this reason.
-    pub(crate) refuses: Option<(u64, Reason)>,
+    pub(crate) refuses: Option<(u64, MissingReason)>,
     /// Where it is busy: for this long.
     pub(crate) busy_for: Nanos,
-    pub(crate) token: Token,
+    pub(crate) token: AddressToken,
     /// Requests without a token, and those with more than two units among them.
     pub(crate) unproved: (u64, u64),
 }
@@ -113,14 +115,14 @@ impl Origin {
             damage: Box::new(|_, _| {}),
             refuses: None,
             busy_for: Nanos::ZERO,
-            token: Token([9; TOKEN_BYTES]),
+            token: AddressToken([9; TOKEN_BYTES]),
             unproved: (0, 0),
         }
     }
 
     /// The answers to a request, longest first served.
     pub(crate) fn answer(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
-        let request = Request::decode(message).expect("a requester of ours");
+        let request = UnitRequest::decode(message).expect("a requester of ours");
         let nonce = request.nonce;
         let mut answers = Vec::new();
         let mut room = u32::MAX;
@@ -150,9 +152,9 @@ impl Origin {
             for unit in units.iter() {
                 let one = Units { first: unit, count: 1 };
                 if unit >= stored_units {
-                    refuse(one, Reason::End);
+                    refuse(one, MissingReason::End);
                 } else if room == 0 {
-                    refuse(one, Reason::NoToken);
+                    refuse(one, MissingReason::NoToken);
                 }
             }
         }
@@ -162,7 +164,7 @@ impl Origin {
             let mut bytes = made.unwrap_or_else(|| self.stored[start..self.stored.len().min(start + UNIT)].to_vec());
             (self.damage)(unit, &mut bytes);
             let stored_units = Some(stored_units);
-            let head = Data { nonce, unit, stored_units, waited: Nanos::ZERO, app_limited: false }.encode_head();
+            let head = UnitHead { nonce, unit, stored_units, waited: Nanos::ZERO, app_limited: false }.encode_head();
             answers.push([&head[..], &bytes].concat());
         }
         answers
@@ -316,8 +318,8 @@ impl Network {
         let now = self.now();
         let route = &mut self.routes[index];
         for answer in route.origin.answer(message) {
-            let unit = match Answer::decode(&answer) {
-                Ok(Answer::Data(data, _)) => data.unit,
+            let unit = match UnitAnswer::decode(&answer) {
+                Ok(UnitAnswer::Data(data, _)) => data.unit,
                 _ => u64::MAX,
             };
             let route = &mut self.routes[index];

@@ -57,7 +57,7 @@ fn a_flood_from_false_addresses_costs_a_receiver_half_of_the_link_at_most() {
     let (got, _) = honest(link(), |bench, now, step| {
         for one in 0..20 {
             let from = if one == 0 { address(5000, 1) } else { address((step * 20 + one) as u32, 7) };
-            bench.ask(now, from, &Request { padded: PADDED, ..request(name(1), 0, 64) });
+            bench.ask(now, from, &UnitRequest { padded: PADDED, ..request(name(1), 0, 64) });
         }
     });
     assert!(got * 2 >= alone.min(8333 / 2), "{got} of {alone}");

@@ -1,7 +1,7 @@
 //! What is answered to requests that get no units, or not all.
 
 use paceline_cc::Nanos;
-use paceline_icn::wire::{DATA_HEAD, MAX_HOPS, PADDED, Reason};
+use paceline_icn::wire::{DATA_HEAD, MAX_HOPS, MissingReason, PADDED};
 use paceline_icn::{Missing, UNIT};
 use proptest::prelude::*;
 
@@ -13,17 +13,17 @@ const NOW: Time = Time::from_millis(1000);
 fn a_padded_first_request_gets_two_units_and_a_token() {
     let mut bench = Bench::new(unlimited());
     let from = address(1, 1);
-    bench.ask(NOW, from, &Request { padded: PADDED, ..request(name(1), 0, 10) });
+    bench.ask(NOW, from, &UnitRequest { padded: PADDED, ..request(name(1), 0, 10) });
     let bursts = bench.bursts(NOW);
     assert_eq!(bursts.iter().map(|burst| burst.units).collect::<Vec<_>>(), [Units { first: 0, count: 2 }]);
-    let token = bench.replies.iter().find_map(|(_, bytes)| match Answer::decode(bytes) {
-        Ok(Answer::Grant(grant)) => Some(grant.token),
+    let token = bench.replies.iter().find_map(|(_, bytes)| match UnitAnswer::decode(bytes) {
+        Ok(UnitAnswer::Grant(grant)) => Some(grant.token),
         _ => None,
     });
     let nack = bench.nacks()[0];
-    assert_eq!((nack.units, nack.reason), (Units { first: 2, count: 8 }, Reason::NoToken));
+    assert_eq!((nack.units, nack.reason), (Units { first: 2, count: 8 }, MissingReason::NoToken));
     assert!(nack.retry_after > Nanos::ZERO);
-    bench.ask(NOW, from, &Request { token, ..request(name(1), 2, 64) });
+    bench.ask(NOW, from, &UnitRequest { token, ..request(name(1), 2, 64) });
     assert_eq!(bench.bursts(NOW).iter().map(|burst| burst.units.count).sum::<u32>(), 64);
     assert!(bench.replies.is_empty());
 }
@@ -37,14 +37,14 @@ fn a_token_that_proves_nothing_never_reaches_storage() {
     forged.0[20] ^= 1;
     let stranger = Secrets::new(&[8; 32], UNIX).mint(from, UNIX + 1);
     let (foreign, expired) = (bench.token(other, UNIX + 1), bench.token(from, UNIX - 3601));
-    for token in [forged, stranger, foreign, expired, Token([0; 24])] {
+    for token in [forged, stranger, foreign, expired, AddressToken([0; 24])] {
         let padded = PADDED;
-        bench.ask(NOW, from, &Request { token: Some(token), padded, ..request(name(1), 0, 10) });
+        bench.ask(NOW, from, &UnitRequest { token: Some(token), padded, ..request(name(1), 0, 10) });
         assert!(bench.bursts(NOW).is_empty());
-        assert_eq!(bench.nacks()[0].reason, Reason::NoToken);
+        assert_eq!(bench.nacks()[0].reason, MissingReason::NoToken);
     }
     assert_eq!((bench.shelf.asked, bench.router.stats().bad_tokens), (0, 5));
-    bench.ask(NOW, from, &Request { token: Some(good), ..request(name(1), 0, 10) });
+    bench.ask(NOW, from, &UnitRequest { token: Some(good), ..request(name(1), 0, 10) });
     assert_eq!(bench.shelf.asked, 1);
 }
 
@@ -54,21 +54,21 @@ fn each_refusal_has_its_reason() {
     let from = address(1, 1);
     bench.ask_proved(NOW, from, name(1), STORED - 3, 10);
     let nack = bench.nacks()[0];
-    assert_eq!((nack.units, nack.reason), (Units { first: STORED, count: 7 }, Reason::End));
+    assert_eq!((nack.units, nack.reason), (Units { first: STORED, count: 7 }, MissingReason::End));
     assert_eq!(bench.bursts(NOW)[0].units, Units { first: STORED - 3, count: 3 });
     for (of, first, reason) in [
-        (name(1), STORED, Reason::End),
-        (name(1), u64::MAX - 10, Reason::End),
-        (name(10), 0, Reason::Changed),
-        (name(20), 0, Reason::NotFound),
+        (name(1), STORED, MissingReason::End),
+        (name(1), u64::MAX - 10, MissingReason::End),
+        (name(10), 0, MissingReason::Changed),
+        (name(20), 0, MissingReason::NotFound),
     ] {
         bench.ask_proved(NOW, from, of, first, 10);
         let nack = bench.nacks()[0];
         assert_eq!((nack.units, nack.reason, nack.retry_after), (Units { first, count: 10 }, reason, Nanos::ZERO));
     }
     let token = Some(bench.token(from, UNIX));
-    bench.ask(NOW, from, &Request { hops: MAX_HOPS + 1, token, ..request(name(1), 0, 10) });
-    assert_eq!(bench.nacks()[0].reason, Reason::Loop);
+    bench.ask(NOW, from, &UnitRequest { hops: MAX_HOPS + 1, token, ..request(name(1), 0, 10) });
+    assert_eq!(bench.nacks()[0].reason, MissingReason::Loop);
     assert!(bench.bursts(NOW).is_empty());
 }
 
@@ -79,12 +79,12 @@ fn what_is_over_the_limits_is_refused_before_storage_is_asked() {
     bench.ask_proved(NOW, address(1, 1), name(1), 0, 50);
     assert_eq!(bench.shelf.asked, 1);
     bench.ask_proved(NOW, address(1, 1), name(1), 50, 10);
-    assert_eq!(bench.nacks()[0].reason, Reason::Busy);
+    assert_eq!(bench.nacks()[0].reason, MissingReason::Busy);
     let mut bench = Bench::new(RouterConfig { source_depth: 100_000, ..RouterConfig::new(rate) });
     bench.ask_proved(NOW, address(1, 1), name(1), 0, 64);
     bench.ask_proved(NOW, address(1, 1), name(1), 64, 64);
     let nack = bench.nacks()[0];
-    assert_eq!((nack.reason, bench.shelf.asked), (Reason::Busy, 1));
+    assert_eq!((nack.reason, bench.shelf.asked), (MissingReason::Busy, 1));
     // It says when there will be enough.
     bench.ask_proved(NOW + nack.retry_after + Nanos::from_micros(1), address(1, 1), name(1), 64, 64);
     assert_eq!((bench.nacks().len(), bench.shelf.asked), (0, 2));
@@ -112,8 +112,8 @@ fn datagrams() -> impl Strategy<Value = Vec<u8>> {
     let requests = fields.prop_map(|(nonce, of, first, count, hops, padded, token)| {
         let first = if first > 20 { u64::MAX - 70 - first } else { first * 50_000 };
         let mut bytes = Vec::new();
-        let token = token.map(Token);
-        Request { nonce, hops, padded, token, ..request(name(of), first, count) }.encode(&mut bytes);
+        let token = token.map(AddressToken);
+        UnitRequest { nonce, hops, padded, token, ..request(name(of), first, count) }.encode(&mut bytes);
         bytes
     });
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
@@ -166,14 +166,14 @@ fn a_short_request_without_a_token_gets_no_more_than_it_sent() {
     let mut bench = Bench::new(unlimited());
     for (padded, units) in [(0, 1), (0, 64), (58, 1), (60, 1), (90, 64), (1199, 64)] {
         for of in [name(1), name(10), name(30)] {
-            let sent = bench.ask(NOW, address(1, 1), &Request { padded, ..request(of, 0, units) });
+            let sent = bench.ask(NOW, address(1, 1), &UnitRequest { padded, ..request(of, 0, units) });
             let got: usize = bench.replies.drain(..).map(|(_, bytes)| bytes.len()).sum();
             assert!(got <= sent, "{got} for {sent}");
             assert!(got >= 34, "a token");
         }
     }
     let mut bytes = Vec::new();
-    Request { token: Some(Token([1; 24])), ..request(name(1), 0, 1) }.encode(&mut bytes);
+    UnitRequest { token: Some(AddressToken([1; 24])), ..request(name(1), 0, 1) }.encode(&mut bytes);
     bench.datagram(NOW, address(1, 1), &bytes);
     let got: usize = bench.replies.drain(..).map(|(_, bytes)| bytes.len()).sum();
     assert!(got <= bytes.len(), "{got} for {}", bytes.len());

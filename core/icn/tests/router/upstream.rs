@@ -1,7 +1,7 @@
 //! What is not here, and comes from another router.
 
 use paceline_cc::Nanos;
-use paceline_icn::wire::{MAX_HOPS, PADDED, Reason};
+use paceline_icn::wire::{MAX_HOPS, MissingReason, PADDED};
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn a_part_that_is_here_leaves_at_once_and_the_rest_when_it_comes() {
     assert_eq!(units(&bursts), [11, 13, 15, 17, 19]);
     assert!(bursts.iter().all(|burst| burst.app_limited && burst.waited == Nanos::from_millis(30)));
     let mut refused = Vec::new();
-    bench.router.failed(&name(1), 0..u64::MAX, Reason::NotFound, &mut |_, bytes| refused.push(bytes.to_vec()));
+    bench.router.failed(&name(1), 0..u64::MAX, MissingReason::NotFound, &mut |_, bytes| refused.push(bytes.to_vec()));
     assert_eq!(refused.len(), 2, "ranges of 16 each");
     assert_eq!(bench.router.awaited(), 0);
 }
@@ -51,11 +51,11 @@ fn two_receivers_wait_for_one_unit_and_a_repeated_request_is_answered_once() {
 fn what_went_through_too_many_routers_goes_no_further_and_a_false_address_nowhere() {
     let mut bench = bench();
     let token = Some(bench.token(address(1, 1), UNIX));
-    bench.ask(NOW, address(1, 1), &Request { hops: MAX_HOPS, token, ..request(name(30), 0, 4) });
-    assert_eq!(bench.nacks()[0].reason, Reason::Loop);
-    bench.ask(NOW, address(1, 1), &Request { hops: MAX_HOPS, token, ..request(name(1), 0, 4) });
+    bench.ask(NOW, address(1, 1), &UnitRequest { hops: MAX_HOPS, token, ..request(name(30), 0, 4) });
+    assert_eq!(bench.nacks()[0].reason, MissingReason::Loop);
+    bench.ask(NOW, address(1, 1), &UnitRequest { hops: MAX_HOPS, token, ..request(name(1), 0, 4) });
     assert_eq!(bench.bursts(NOW).len(), 1, "what is here is given");
-    bench.ask(NOW, address(1, 1), &Request { padded: PADDED, ..request(name(30), 0, 4) });
-    assert!(bench.nacks().iter().all(|nack| nack.reason == Reason::NoToken));
+    bench.ask(NOW, address(1, 1), &UnitRequest { padded: PADDED, ..request(name(30), 0, 4) });
+    assert!(bench.nacks().iter().all(|nack| nack.reason == MissingReason::NoToken));
     assert_eq!(bench.router.missing(), None);
 }

@@ -29,9 +29,9 @@ fn every_field_is_understood() {
     assert_eq!(direction.check(), Ok(()));
     assert_eq!(direction.base_delay(), Nanos::from_millis(20));
     let gilbert = crate::loss::Gilbert { enter: 0.001, leave: 0.25, good: 0.0, bad: 1.0 };
-    assert_eq!(direction.loss, Some(Loss::Gilbert { gilbert }));
+    assert_eq!(direction.loss, Some(LossModel::Gilbert { gilbert }));
     assert!(build(text).is_ok());
-    assert_eq!(parse("loss = 1"), Ok(Direction { loss: Some(Loss::Rate(1.0)), ..Direction::default() }));
+    assert_eq!(parse("loss = 1"), Ok(Direction { loss: Some(LossModel::Rate(1.0)), ..Direction::default() }));
     assert!(build("").is_ok());
 }
 

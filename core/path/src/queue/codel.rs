@@ -5,7 +5,7 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::{Fifo, Limit, Queue};
+use super::{Fifo, Queue, QueueBound};
 use crate::fate::Ledger;
 use crate::packet::Packet;
 
@@ -32,7 +32,7 @@ pub struct CoDel<P> {
 
 impl<P> CoDel<P> {
     /// An empty queue with its target delay, its interval, and a drop-tail limit behind them.
-    pub fn new(target: Nanos, interval: Nanos, limit: Limit) -> Self {
+    pub fn new(target: Nanos, interval: Nanos, limit: QueueBound) -> Self {
         Self {
             target,
             interval,
@@ -131,7 +131,7 @@ impl<P: Send> Queue<P> for CoDel<P> {
         Some(packet)
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> QueueBound {
         self.fifo.limit
     }
 }

@@ -3,7 +3,7 @@
 
 use paceline_cc::Time;
 
-use super::{Fifo, Limit, Queue};
+use super::{Fifo, Queue, QueueBound};
 use crate::fate::Ledger;
 use crate::packet::Packet;
 
@@ -12,7 +12,7 @@ pub struct DropHead<P>(Fifo<P>);
 
 impl<P> DropHead<P> {
     /// An empty queue. Only a packet that is larger than the whole queue is itself dropped.
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limit: QueueBound) -> Self {
         Self(Fifo::new(limit))
     }
 }
@@ -30,7 +30,7 @@ impl<P: Send> Queue<P> for DropHead<P> {
         self.0.pop(ledger)
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> QueueBound {
         self.0.limit
     }
 }

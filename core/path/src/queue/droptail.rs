@@ -2,7 +2,7 @@
 
 use paceline_cc::Time;
 
-use super::{Fifo, Limit, Queue};
+use super::{Fifo, Queue, QueueBound};
 use crate::fate::Ledger;
 use crate::packet::Packet;
 
@@ -11,7 +11,7 @@ pub struct DropTail<P>(Fifo<P>);
 
 impl<P> DropTail<P> {
     /// An empty queue. A packet that would take it over the limit is dropped.
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limit: QueueBound) -> Self {
         Self(Fifo::new(limit))
     }
 }
@@ -25,7 +25,7 @@ impl<P: Send> Queue<P> for DropTail<P> {
         self.0.pop(ledger)
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> QueueBound {
         self.0.limit
     }
 }

@@ -24,7 +24,7 @@ use std::fmt;
 use paceline_cc::units::span_text;
 use paceline_cc::{Codepoint, Nanos, Time};
 
-use super::{Fifo, Limit, Queue};
+use super::{Fifo, Queue, QueueBound};
 use crate::fate::Ledger;
 use crate::packet::Packet;
 use crate::random::{Purpose, Stream};
@@ -142,7 +142,7 @@ struct Lane<P> {
 }
 
 impl<P> Lane<P> {
-    fn new(limit: Limit, stream: Option<Stream>) -> Self {
+    fn new(limit: QueueBound, stream: Option<Stream>) -> Self {
         Self { fifo: Fifo::new(limit), chooser: Chooser { count: 0.0, stream } }
     }
 
@@ -171,7 +171,7 @@ pub struct DualPi2<P> {
 
 impl<P> DualPi2<P> {
     /// Two empty queues with a drop-tail limit behind both together, and the seed of random spacing.
-    pub fn new(params: DualPi2Params, limit: Limit, seed: u64) -> Self {
+    pub fn new(params: DualPi2Params, limit: QueueBound, seed: u64) -> Self {
         let stream = |purpose| (params.spacing == Spacing::Random).then(|| Stream::new(seed, purpose));
         Self {
             params,
@@ -295,7 +295,7 @@ impl<P: Send> Queue<P> for DualPi2<P> {
         None
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> QueueBound {
         self.low.fifo.limit
     }
 }

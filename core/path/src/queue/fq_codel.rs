@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Nanos, Time};
 
-use super::{CoDel, Limit, Queue};
+use super::{CoDel, Queue, QueueBound};
 use crate::fate::Ledger;
 use crate::packet::Packet;
 
@@ -21,7 +21,7 @@ pub struct FqCoDel<P> {
     interval: Nanos,
     /// Bytes that a queue may send in a round.
     quantum: i64,
-    limit: Limit,
+    limit: QueueBound,
     /// By flow, as many as were seen.
     flows: Vec<Flow<P>>,
     /// Numbers of the queues with packets: those that were silent, and the others.
@@ -37,7 +37,7 @@ struct Flow<P> {
 
 impl<P: Send> FqCoDel<P> {
     /// Empty queues with CoDel's target and interval, the bytes that each may send in a round, and a limit for all of them.
-    pub fn new(target: Nanos, interval: Nanos, quantum: u64, limit: Limit) -> Self {
+    pub fn new(target: Nanos, interval: Nanos, quantum: u64, limit: QueueBound) -> Self {
         let quantum = i64::try_from(quantum).unwrap_or(i64::MAX / 2);
         let (flows, new, old) = Default::default();
         Self { target, interval, quantum, limit, flows, new, old }
@@ -48,7 +48,7 @@ impl<P: Send> Queue<P> for FqCoDel<P> {
     fn push(&mut self, now: Time, packet: Packet<P>, ledger: &mut Ledger<P>) {
         let index = (packet.flow % QUEUES) as usize;
         while self.flows.len() <= index {
-            let queue = CoDel::new(self.target, self.interval, Limit::NONE);
+            let queue = CoDel::new(self.target, self.interval, QueueBound::NONE);
             self.flows.push(Flow { queue, deficit: 0, listed: false });
         }
         let fits = self.limit.holds(ledger.stats.queued, packet.size);
@@ -92,7 +92,7 @@ impl<P: Send> Queue<P> for FqCoDel<P> {
         }
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> QueueBound {
         self.limit
     }
 }

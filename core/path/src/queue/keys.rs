@@ -8,7 +8,7 @@ use paceline_cc::units::span_text;
 use paceline_cc::{Bytes, Nanos};
 
 use super::spec::QueueError;
-use super::{DualPi2Params, Limit, RedParams, Spacing, Threshold};
+use super::{DualPi2Params, QueueBound, RedParams, Spacing, Threshold};
 
 /// The keys given for one queue.
 pub(super) struct Keys<'a> {
@@ -90,7 +90,7 @@ impl<'a> Keys<'a> {
     }
 
     /// A limit as one value with its unit.
-    pub(super) fn limit(&self) -> Result<Option<Limit>, QueueError> {
+    pub(super) fn limit(&self) -> Result<Option<QueueBound>, QueueError> {
         let Some(text) = self.get("limit") else { return Ok(None) };
         let bad = || self.bad("limit", text, "above 0, such as 2MB, 100packets or 1bdp");
         let unknown =
@@ -100,11 +100,11 @@ impl<'a> Keys<'a> {
         } else if let Some(packets) = text.strip_suffix("packets") {
             let number: i64 = packets.trim().parse().map_err(|_| unknown())?;
             // Below 0 as 0, which is refused.
-            Limit::packets(number.max(0).unsigned_abs())
+            QueueBound::packets(number.max(0).unsigned_abs())
         } else if let Some(times) = text.strip_suffix("bdp") {
-            Limit { bdp: Some(times.trim().parse().map_err(|_| unknown())?), ..Limit::NONE }
+            QueueBound { bdp: Some(times.trim().parse().map_err(|_| unknown())?), ..QueueBound::NONE }
         } else {
-            Limit::bytes(text.parse::<Bytes>().map_err(|_| unknown())?.0)
+            QueueBound::bytes(text.parse::<Bytes>().map_err(|_| unknown())?.0)
         };
         let bdp_fits = limit.bdp.is_none_or(|times| (MIN_BDP..=MAX_BDP).contains(&times));
         if limit.bytes == Some(0) || limit.packets == Some(0) || !bdp_fits {
@@ -194,14 +194,14 @@ impl<'a> Keys<'a> {
     }
 
     /// The limit of a queue that is nothing else.
-    pub(super) fn some_limit(&self) -> Result<Limit, QueueError> {
+    pub(super) fn some_limit(&self) -> Result<QueueBound, QueueError> {
         let (bytes, packets) = (self.bytes("bytes")?, self.packets("packets")?);
-        let limit = Limit { bytes, packets, bdp: self.number("bdp", MIN_BDP, MAX_BDP)? };
+        let limit = QueueBound { bytes, packets, bdp: self.number("bdp", MIN_BDP, MAX_BDP)? };
         if let Some(alone) = self.limit()? {
             let text = self.get("limit").unwrap_or_default();
-            return if limit == Limit::NONE { Ok(alone) } else { Err(self.bad("limit", text, "alone")) };
+            return if limit == QueueBound::NONE { Ok(alone) } else { Err(self.bad("limit", text, "alone")) };
         }
-        if limit == Limit::NONE {
+        if limit == QueueBound::NONE {
             let (queue, key) = (self.queue.to_owned(), "bytes");
             return Err(QueueError::Missing { queue, key, wanted: "such as bytes=2MB, packets=100 or bdp=1" });
         }

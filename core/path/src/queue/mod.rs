@@ -18,7 +18,7 @@ pub use dualpi2::{DualPi2, DualPi2Params, Spacing};
 pub use fq_codel::FqCoDel;
 pub use pie::Pie;
 pub use red::{Red, RedParams};
-pub use spec::{Limit, QUEUES, QueueError, QueueSpec, TYPICAL_PACKET};
+pub use spec::{QUEUES, QueueBound, QueueError, QueueSpec, TYPICAL_PACKET};
 pub use step::{Step, Threshold};
 
 use std::collections::VecDeque;
@@ -40,17 +40,17 @@ pub trait Queue<P>: Send {
     fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>>;
 
     /// How much it holds, in bytes and packets.
-    fn limit(&self) -> Limit;
+    fn limit(&self) -> QueueBound;
 }
 
 /// What all queues here are made of: first in, first out, up to a limit.
 struct Fifo<P> {
-    limit: Limit,
+    limit: QueueBound,
     packets: VecDeque<Packet<P>>,
 }
 
 impl<P> Fifo<P> {
-    fn new(limit: Limit) -> Self {
+    fn new(limit: QueueBound) -> Self {
         Self { limit, packets: VecDeque::new() }
     }
 

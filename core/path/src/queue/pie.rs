@@ -7,7 +7,7 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::{Fifo, Limit, Queue};
+use super::{Fifo, Queue, QueueBound};
 use crate::fate::Ledger;
 use crate::packet::Packet;
 use crate::random::{Purpose, Stream};
@@ -44,7 +44,7 @@ pub struct Pie<P> {
 impl<P> Pie<P> {
     /// An empty queue with its target delay, time between updates, burst allowance, a drop-tail limit behind them, and
     /// its seed. `update` must be above zero.
-    pub fn new(target: Nanos, update: Nanos, max_burst: Nanos, limit: Limit, seed: u64) -> Self {
+    pub fn new(target: Nanos, update: Nanos, max_burst: Nanos, limit: QueueBound, seed: u64) -> Self {
         Self {
             target,
             update,
@@ -132,7 +132,7 @@ impl<P: Send> Queue<P> for Pie<P> {
         Some(packet)
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> QueueBound {
         self.fifo.limit
     }
 }

@@ -7,7 +7,7 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::{Fifo, Limit, Queue};
+use super::{Fifo, Queue, QueueBound};
 use crate::fate::Ledger;
 use crate::packet::Packet;
 use crate::random::{Purpose, Stream};
@@ -48,7 +48,7 @@ pub struct Red<P> {
 
 impl<P> Red<P> {
     /// An empty queue with a drop-tail limit behind it, and its seed.
-    pub fn new(params: RedParams, packet_time: Nanos, limit: Limit, seed: u64) -> Self {
+    pub fn new(params: RedParams, packet_time: Nanos, limit: QueueBound, seed: u64) -> Self {
         let stream = Stream::new(seed, Purpose::Queue);
         let empty = Some(Time::ZERO);
         Self { params, fifo: Fifo::new(limit), stream, packet_time, mean: 0.0, since: None, empty }
@@ -114,7 +114,7 @@ impl<P: Send> Queue<P> for Red<P> {
         Some(packet)
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> QueueBound {
         self.fifo.limit
     }
 }

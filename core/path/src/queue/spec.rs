@@ -17,7 +17,7 @@ use crate::stats::Count;
 
 /// How much a queue holds; nothing set means without limit.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct Limit {
+pub struct QueueBound {
     /// Most bytes.
     pub bytes: Option<u64>,
     /// Most packets.
@@ -26,7 +26,7 @@ pub struct Limit {
     pub bdp: Option<f64>,
 }
 
-impl Limit {
+impl QueueBound {
     /// At most this many bytes.
     pub const fn bytes(bytes: u64) -> Self {
         Self { bytes: Some(bytes), packets: None, bdp: None }
@@ -90,12 +90,12 @@ pub enum QueueSpec {
     /// First in, first out, dropping what finds it full; without a limit, the infinite queue.
     DropTail {
         /// How much it holds.
-        limit: Limit,
+        limit: QueueBound,
     },
     /// First in, first out, dropping the oldest for what finds it full.
     DropHead {
         /// How much it holds.
-        limit: Limit,
+        limit: QueueBound,
     },
     /// RFC 8289.
     CoDel {
@@ -104,7 +104,7 @@ pub enum QueueSpec {
         /// How long the delay may be above.
         interval: Nanos,
         /// How much it holds.
-        limit: Limit,
+        limit: QueueBound,
     },
     /// RFC 8290.
     FqCoDel {
@@ -115,7 +115,7 @@ pub enum QueueSpec {
         /// Bytes of a flow in a round.
         quantum: u64,
         /// How much its queues hold together.
-        limit: Limit,
+        limit: QueueBound,
     },
     /// RFC 8033.
     Pie {
@@ -126,28 +126,28 @@ pub enum QueueSpec {
         /// Time for which a burst passes untouched.
         burst: Nanos,
         /// How much it holds.
-        limit: Limit,
+        limit: QueueBound,
     },
     /// Floyd and Jacobson, gentle.
     Red {
         /// Thresholds, probability and weight.
         params: RedParams,
         /// How much it holds.
-        limit: Limit,
+        limit: QueueBound,
     },
     /// Marks above a threshold, as DCTCP's switches do.
     Step {
         /// Above what it marks.
         threshold: Threshold,
         /// How much it holds.
-        limit: Limit,
+        limit: QueueBound,
     },
     /// RFC 9332.
     DualPi2 {
         /// Target, gains, coupling and thresholds.
         params: DualPi2Params,
         /// How much both of its queues hold together.
-        limit: Limit,
+        limit: QueueBound,
     },
 }
 
@@ -203,15 +203,15 @@ pub const QUEUES: &[QueueEntry] = &[
 ];
 
 /// Limit behind an AQM for which none is given: Linux `sch_codel.c` and `sch_pie.c`.
-const AQM_LIMIT: Limit = Limit::packets(1000);
+const AQM_LIMIT: QueueBound = QueueBound::packets(1000);
 
 /// Limit of all queues of FQ-CoDel, and bytes of a flow in a round, for which none are given: Linux `sch_fq_codel.c`, whose round is
 /// an Ethernet frame.
-const FQ_LIMIT: Limit = Limit::packets(10_240);
+const FQ_LIMIT: QueueBound = QueueBound::packets(10_240);
 const FQ_QUANTUM: u64 = 1514;
 
 /// Limit of both queues of DualPI2 for which none is given: Linux `sch_dualpi2.c`.
-const DUALPI2_LIMIT: Limit = Limit::packets(10_000);
+const DUALPI2_LIMIT: QueueBound = QueueBound::packets(10_000);
 
 /// The packet by whose time RED's mean decays while idle, and the largest unless another is given (our choice: a full
 /// one).
@@ -287,7 +287,7 @@ pub enum QueueError {
 
 impl QueueSpec {
     /// The queue without a limit.
-    pub const INFINITE: Self = Self::DropTail { limit: Limit::NONE };
+    pub const INFINITE: Self = Self::DropTail { limit: QueueBound::NONE };
 
     /// Makes the queue for a link of this mean rate and a round trip without queues of `base_rtt`. `seed` feeds its
     /// random drops. Packets have up to 1500 bytes.
@@ -304,7 +304,7 @@ impl QueueSpec {
         base_rtt: Nanos,
         seed: u64,
     ) -> Box<dyn Queue<P>> {
-        let sized = |limit: Limit| limit.resolved(rate, base_rtt, largest);
+        let sized = |limit: QueueBound| limit.resolved(rate, base_rtt, largest);
         match *self {
             Self::DropTail { limit } => Box::new(DropTail::new(sized(limit))),
             Self::DropHead { limit } => Box::new(DropHead::new(sized(limit))),
@@ -323,7 +323,7 @@ impl QueueSpec {
     }
 
     /// How much it holds.
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> QueueBound {
         match *self {
             Self::DropTail { limit }
             | Self::DropHead { limit }
@@ -386,7 +386,7 @@ impl fmt::Display for QueueSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let span = |span: &Nanos| span_text(*span);
         match self {
-            Self::DropTail { limit: Limit::NONE } => f.write_str("infinite"),
+            Self::DropTail { limit: QueueBound::NONE } => f.write_str("infinite"),
             Self::DropTail { limit } => write!(f, "droptail:{}", limit.keys()),
             Self::DropHead { limit } => write!(f, "drophead:{}", limit.keys()),
             Self::CoDel { target, interval, limit } => {
@@ -418,7 +418,7 @@ impl fmt::Display for QueueSpec {
 }
 
 /// As one value with its unit: `2MB`, `100packets`, `1bdp`.
-impl fmt::Display for Limit {
+impl fmt::Display for QueueBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self { bytes: Some(bytes), .. } => f.write_str(&with_unit(bytes)),

@@ -7,7 +7,7 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::{Fifo, Limit, Queue};
+use super::{Fifo, Queue, QueueBound};
 use crate::fate::Ledger;
 use crate::packet::Packet;
 
@@ -30,7 +30,7 @@ pub struct Step<P> {
 
 impl<P> Step<P> {
     /// An empty queue that marks above the threshold, with a drop-tail limit behind it.
-    pub fn new(threshold: Threshold, limit: Limit) -> Self {
+    pub fn new(threshold: Threshold, limit: QueueBound) -> Self {
         Self { threshold, fifo: Fifo::new(limit) }
     }
 }
@@ -56,7 +56,7 @@ impl<P: Send> Queue<P> for Step<P> {
         Some(packet)
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> QueueBound {
         self.fifo.limit
     }
 }

@@ -37,8 +37,8 @@ impl Rig {
 
 #[test]
 fn drop_tail_and_drop_head_keep_the_old_and_the_new() {
-    let mut tail = Rig::new(DropTail::new(Limit::bytes(2500)));
-    let mut head = Rig::new(DropHead::new(Limit::packets(2)));
+    let mut tail = Rig::new(DropTail::new(QueueBound::bytes(2500)));
+    let mut head = Rig::new(DropHead::new(QueueBound::packets(2)));
     for milli in 0..5 {
         tail.push(ms(milli), Codepoint::NotEct);
         head.push(ms(milli), Codepoint::NotEct);
@@ -56,14 +56,14 @@ fn drop_tail_and_drop_head_keep_the_old_and_the_new() {
         assert_eq!(rig.ledger.stats.flows[0], FlowStats::default());
     }
     // Larger than the whole queue: dropped, and nothing else for longer than that.
-    let mut head = Rig::new(DropHead::new(Limit::bytes(999)));
+    let mut head = Rig::new(DropHead::new(QueueBound::bytes(999)));
     head.push(ms(0), Codepoint::NotEct);
     assert_eq!((head.ledger.stats.full.packets, head.ledger.stats.queued.packets), (1, 0));
 }
 
 /// Takes a packet each millisecond out of a standing queue of 50 ms; the times of its drops or marks.
 fn codel_events(ecn: Codepoint) -> Vec<u64> {
-    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
+    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, QueueBound::NONE));
     (0..60).for_each(|milli| rig.push(ms(milli), ecn));
     let mut events = Vec::new();
     for milli in 50..600 {
@@ -93,7 +93,7 @@ fn codel_drops_by_the_control_law() {
 
 #[test]
 fn codel_leaves_short_queues_alone() {
-    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
+    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, QueueBound::NONE));
     for milli in 0..1000 {
         // Every packet waits 4 ms.
         rig.push(ms(milli), Codepoint::NotEct);
@@ -102,7 +102,7 @@ fn codel_leaves_short_queues_alone() {
         }
     }
     // A single packet, however long it waits, is below the size of one packet.
-    let mut alone = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
+    let mut alone = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, QueueBound::NONE));
     for milli in (0..1000).step_by(50) {
         alone.push(ms(milli), Codepoint::NotEct);
         assert!(alone.pop(ms(milli + 49)).is_some());
@@ -112,7 +112,7 @@ fn codel_leaves_short_queues_alone() {
 
 #[test]
 fn codel_resumes_at_the_rate_where_it_stopped() {
-    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, Limit::NONE));
+    let mut rig = Rig::new(CoDel::new(codel::TARGET, codel::INTERVAL, QueueBound::NONE));
     let mut drops = Vec::new();
     for milli in 50..1200 {
         while rig.ledger.stats.queued.packets < 60 {
@@ -140,7 +140,7 @@ fn codel_resumes_at_the_rate_where_it_stopped() {
 
 #[test]
 fn pie_raises_its_probability_as_computed_by_hand() {
-    let mut pie = Pie::new(pie::TARGET, pie::UPDATE, pie::BURST, Limit::NONE, 1);
+    let mut pie = Pie::new(pie::TARGET, pie::UPDATE, pie::BURST, QueueBound::NONE, 1);
     let mut ledger = Ledger::default();
     for _ in 0..100 {
         pie.push(Time::ZERO, packet(Time::ZERO, Codepoint::NotEct), &mut ledger);
@@ -161,7 +161,7 @@ fn pie_raises_its_probability_as_computed_by_hand() {
 
 #[test]
 fn pie_lets_a_burst_pass() {
-    let mut rig = Rig::new(Pie::new(pie::TARGET, pie::UPDATE, pie::BURST, Limit::NONE, 1));
+    let mut rig = Rig::new(Pie::new(pie::TARGET, pie::UPDATE, pie::BURST, QueueBound::NONE, 1));
     // Twice as much comes as goes: in 150 ms the delay grows to 75 ms, without a drop.
     for milli in 0..150 {
         rig.push(ms(milli), Codepoint::NotEct);
@@ -174,7 +174,7 @@ fn pie_lets_a_burst_pass() {
 #[test]
 fn red_averages_as_the_paper_says() {
     // A burst of L packets into an empty queue: mean L + 1 + ((1 - w)^(L + 1) - 1) / w (section VI of the paper).
-    let mut red = Red::new(RedParams::default(), Nanos::from_millis(1), Limit::NONE, 1);
+    let mut red = Red::new(RedParams::default(), Nanos::from_millis(1), QueueBound::NONE, 1);
     let mut ledger = Ledger::default();
     for _ in 0..=50 {
         red.push(Time::ZERO, packet(Time::ZERO, Codepoint::NotEct), &mut ledger);
@@ -190,7 +190,7 @@ fn red_averages_as_the_paper_says() {
 #[test]
 fn red_spreads_its_drops_uniformly() {
     let params = RedParams { weight: 1.0, ..RedParams::default() };
-    let mut rig = Rig::new(Red::new(params, Nanos::from_millis(1), Limit::NONE, 1));
+    let mut rig = Rig::new(Red::new(params, Nanos::from_millis(1), QueueBound::NONE, 1));
     let mut gaps = Vec::new();
     let mut gap = 0;
     for step in 0..100_000 {
@@ -216,7 +216,7 @@ fn red_spreads_its_drops_uniformly() {
 #[test]
 fn red_drops_everything_above_twice_the_threshold() {
     let params = RedParams { weight: 1.0, probability: 0.0, ..RedParams::default() };
-    let mut rig = Rig::new(Red::new(params, Nanos::from_millis(1), Limit::NONE, 1));
+    let mut rig = Rig::new(Red::new(params, Nanos::from_millis(1), QueueBound::NONE, 1));
     // probability 0 up to 15, rising to 1 at 30.
     for _ in 0..2000 {
         rig.push(ms(1), Codepoint::Ect0);
@@ -228,7 +228,7 @@ fn red_drops_everything_above_twice_the_threshold() {
 #[test]
 fn step_marks_above_its_threshold() {
     let run = |threshold, ecn| {
-        let mut rig = Rig::new(Step::new(threshold, Limit::packets(5)));
+        let mut rig = Rig::new(Step::new(threshold, QueueBound::packets(5)));
         (0..7).for_each(|milli| rig.push(ms(milli), ecn));
         let left = std::iter::from_fn(|| rig.pop(ms(10))).map(|packet| packet.ecn == Codepoint::Ce).collect();
         (left, rig.ledger.stats.full.packets)
@@ -273,7 +273,7 @@ fn a_limit_needs_no_key() {
 /// One flow that fills the queue, and one that sends a packet now and then: the latter does not wait behind the former.
 #[test]
 fn fq_codel_serves_flows_in_turn_and_silent_ones_first() {
-    let mut rig = Rig::new(FqCoDel::new(codel::TARGET, codel::INTERVAL, 1500, Limit::packets(100)));
+    let mut rig = Rig::new(FqCoDel::new(codel::TARGET, codel::INTERVAL, 1500, QueueBound::packets(100)));
     let flow = |flow: u32, number: u64| {
         let mut packet = packet(ms(number), Codepoint::NotEct);
         packet.flow = flow;
@@ -293,7 +293,7 @@ fn fq_codel_serves_flows_in_turn_and_silent_ones_first() {
 
 #[test]
 fn fq_codel_takes_room_from_the_longest_flow() {
-    let mut rig = Rig::new(FqCoDel::new(codel::TARGET, codel::INTERVAL, 1500, Limit::packets(10)));
+    let mut rig = Rig::new(FqCoDel::new(codel::TARGET, codel::INTERVAL, 1500, QueueBound::packets(10)));
     for number in 0..14 {
         let mut packet = packet(ms(number), Codepoint::NotEct);
         packet.flow = u32::from(number >= 12);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Phy;
 use super::contention::CW_MIN;
 use super::phy::{ACK, AIFS, BLOCK_ACK, CTS, RTS, SIFS, SLOT};
-use crate::loss::Loss;
+use crate::loss::LossModel;
 
 /// Most frames that one Block Ack answers (10.24.7).
 const MOST_FRAMES: u32 = 64;
@@ -52,7 +52,7 @@ pub struct Wifi {
     pub turns: Turns,
     /// Each frame is lost with this probability, or in bursts, and sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per: Option<Loss>,
+    pub per: Option<LossModel>,
     /// How often a frame is sent again (802.11's retry limits of drivers: 7 to 15).
     #[serde(default = "default::retries")]
     pub retries: u32,
@@ -73,7 +73,7 @@ pub struct Wifi {
     pub ppdu: Nanos,
     /// How far ahead of the oldest unacknowledged frame the sender may be.
     #[serde(default)]
-    pub window: Window,
+    pub window: WifiWindow,
     /// Frames are encrypted by CCMP, which takes 16 bytes of each.
     #[serde(default)]
     pub ccmp: bool,
@@ -93,7 +93,7 @@ pub enum Turns {
 /// How far ahead of the oldest unacknowledged frame the sender may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Window {
+pub enum WifiWindow {
     /// As far as frames are sent again: an aggregate is full while enough waits.
     #[default]
     Count,
@@ -116,7 +116,7 @@ pub struct Walk {
 
 /// What links on one channel must say alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shared {
+pub struct SharedChannel {
     pub(super) competitors: u32,
     pub(super) competitor_phy: Option<Phy>,
     pub(super) interference: f64,
@@ -181,15 +181,15 @@ impl Wifi {
             ampdu: None,
             amsdu: None,
             ppdu: default::ppdu(),
-            window: Window::default(),
+            window: WifiWindow::default(),
             ccmp: false,
         }
     }
 
     /// What all links of its channel have in common.
-    pub fn shared(&self) -> Shared {
+    pub fn shared(&self) -> SharedChannel {
         let Self { competitors, competitor_phy, interference, interference_on, rts, turns, .. } = *self;
-        Shared { competitors, competitor_phy, interference, interference_on, rts, turns }
+        SharedChannel { competitors, competitor_phy, interference, interference_on, rts, turns }
     }
 
     /// What is wrong with it: the key, the problem, and how to fix it.
@@ -220,7 +220,7 @@ impl Wifi {
     }
 
     fn check_losses(&self) -> Result<(), (&'static str, String, &'static str)> {
-        for (name, probability) in self.per.iter().flat_map(Loss::probabilities) {
+        for (name, probability) in self.per.iter().flat_map(LossModel::probabilities) {
             if !(0.0..=1.0).contains(&probability) {
                 let key = match name {
                     "loss.gilbert.enter" => "wifi.per.gilbert.enter",

@@ -3,9 +3,9 @@
 use paceline_cc::{Nanos, Time};
 
 use super::contention::{CW_MAX, CW_MIN, Contender, Contention, Interference};
-use super::keys::{Shared, Turns};
+use super::keys::{SharedChannel, Turns};
 use super::phy::{ACK, CTS, RTS, SIFS};
-use super::radio::Role;
+use super::radio::WifiRole;
 use super::sender::Sender;
 use crate::packet::Packet;
 use crate::random::{Purpose, Stream};
@@ -24,7 +24,7 @@ pub(super) struct Medium<P> {
     who: Vec<Who>,
     pub(super) senders: Vec<Sender<P>>,
     interference: Option<Interference>,
-    shared: Shared,
+    shared: SharedChannel,
     /// On the air.
     exchange: Option<Exchange>,
     /// When a station sends, if nothing comes in between; [`Time::NEVER`] while something is on the air, or no one wants to.
@@ -83,7 +83,7 @@ struct Mark {
 
 impl<P: Send> Medium<P> {
     /// A channel with its competitors, of which each takes `full` for an exchange: data, and what follows.
-    pub(super) fn new(shared: Shared, full: (Nanos, Nanos), seed: u64) -> Self {
+    pub(super) fn new(shared: SharedChannel, full: (Nanos, Nanos), seed: u64) -> Self {
         let mut medium = Self {
             now: Time::ZERO,
             contention: Contention::default(),
@@ -111,7 +111,7 @@ impl<P: Send> Medium<P> {
     }
 
     /// A direction is added, which this node sends.
-    pub(super) fn join(&mut self, sender: Sender<P>, node: u32, role: Role, seed: u64) -> usize {
+    pub(super) fn join(&mut self, sender: Sender<P>, node: u32, role: WifiRole, seed: u64) -> usize {
         let number = self.senders.len();
         self.senders.push(sender);
         self.usage.own.push(Nanos::ZERO);
@@ -123,7 +123,7 @@ impl<P: Send> Medium<P> {
             known.members.push((number, Nanos::ZERO));
             return number;
         }
-        let most = CW_MAX[usize::from(role == Role::AccessPoint)];
+        let most = CW_MAX[usize::from(role == WifiRole::AccessPoint)];
         self.contention.add(Contender::new([CW_MIN, most], Stream::new(seed, Purpose::Backoff)));
         let members = vec![(number, Nanos::ZERO)];
         self.who.push(Who::Node(Node { node, members, last: 0, start: Nanos::ZERO }));

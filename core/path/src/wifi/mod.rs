@@ -21,6 +21,6 @@ mod reorder;
 mod sender;
 mod walk;
 
-pub use keys::{Shared, Turns, Walk, Wifi, Window};
+pub use keys::{SharedChannel, Turns, Walk, Wifi, WifiWindow};
 pub use phy::{Phy, PhyError};
-pub use radio::{Air, Media, Radio, Role, Seat};
+pub use radio::{Air, Media, Radio, Seat, WifiRole};

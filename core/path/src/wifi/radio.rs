@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_cc::{Nanos, Rate, Time};
 
-use super::keys::{Shared, Wifi};
+use super::keys::{SharedChannel, Wifi};
 use super::medium::Medium;
 use super::phy::AIFS;
 use super::sender::Sender;
 use super::walk::Rates;
-use crate::fate::Reason;
+use crate::fate::DropReason;
 use crate::loss::Lossy;
 use crate::packet::{Element, Packet};
-use crate::queue::{Limit, Queue};
+use crate::queue::{Queue, QueueBound};
 use crate::random::{Purpose, Stream};
 use crate::schedule::Schedule;
 use crate::snapshot::{Meter, Snapshot};
@@ -21,7 +21,7 @@ use crate::stats::{Count, LinkStats};
 
 /// Who sends a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum WifiRole {
     /// It contends with a window of at most 63 slots.
     AccessPoint,
     /// It contends with a window of at most 1023 slots.
@@ -52,7 +52,7 @@ pub struct Seat<'a, P> {
     /// The node that sends: directions of one node contend as one.
     pub node: u32,
     /// What that node is on this link.
-    pub role: Role,
+    pub role: WifiRole,
 }
 
 /// The media of a world by channel, while its paths are made.
@@ -62,7 +62,7 @@ pub struct Media<P> {
 
 struct Channel<P> {
     /// What its links say alike.
-    shared: Shared,
+    shared: SharedChannel,
     medium: Arc<Mutex<Medium<P>>>,
 }
 
@@ -158,7 +158,7 @@ impl<P: Send> Radio<P> {
     }
 
     /// Takes what was dropped by `now`, with the times.
-    pub(crate) fn take_dropped(&mut self, now: Time) -> Vec<(Time, Reason, Packet<P>)> {
+    pub(crate) fn take_dropped(&mut self, now: Time) -> Vec<(Time, DropReason, Packet<P>)> {
         self.with(|sender| {
             let dropped = sender.dropped.as_mut();
             dropped
@@ -168,7 +168,7 @@ impl<P: Send> Radio<P> {
     }
 
     /// How much its queue holds.
-    pub(crate) fn limit(&self) -> Limit {
+    pub(crate) fn limit(&self) -> QueueBound {
         locked(&self.medium).senders[self.number].limit()
     }
 

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Bytes, Nanos, Rate, Time};
 
-use super::keys::{Wifi, Window, response};
+use super::keys::{Wifi, WifiWindow, response};
 use super::phy::SIFS;
 use super::radio::Air;
 use super::reorder::Reorder;
 use super::walk::Rates;
-use crate::fate::{Ledger, Reason};
+use crate::fate::{DropReason, Ledger};
 use crate::loss::Lossy;
 use crate::packet::Packet;
 use crate::queue::Queue;
-use crate::row::{Filter, Verdict};
+use crate::row::{FilterVerdict, PathFilter};
 use crate::snapshot::Meter;
 use crate::stats::{Count, LinkStats};
 
@@ -61,7 +61,7 @@ pub(super) struct Sender<P> {
     /// What has come out, and when.
     pub(super) out: VecDeque<(Time, Packet<P>)>,
     /// What was dropped, when and why, where it is asked for.
-    pub(super) dropped: Option<VecDeque<(Time, Reason, Packet<P>)>>,
+    pub(super) dropped: Option<VecDeque<(Time, DropReason, Packet<P>)>>,
     pub(super) lost: Count,
     pub(super) air: Air,
 }
@@ -132,7 +132,7 @@ impl<P: Send> Sender<P> {
     }
 
     /// How much its queue holds.
-    pub(super) fn limit(&self) -> crate::queue::Limit {
+    pub(super) fn limit(&self) -> crate::queue::QueueBound {
         self.queue.limit()
     }
 
@@ -193,7 +193,7 @@ impl<P: Send> Sender<P> {
     /// Whether the Block-Ack window, which begins with the oldest frame, does not reach this one.
     fn is_outside(&self, frame: &Mpdu<P>) -> bool {
         let oldest = self.flying.first().map_or(frame.number, |first| first.number);
-        self.wifi.window == Window::Sequence && frame.number - oldest >= u64::from(self.wifi.mpdus)
+        self.wifi.window == WifiWindow::Sequence && frame.number - oldest >= u64::from(self.wifi.mpdus)
     }
 
     /// A frame of the next packet, or packets.
@@ -229,7 +229,7 @@ impl<P: Send> Sender<P> {
         let mut lost = Vec::new();
         for mut frame in failed.drain(..) {
             frame.sent += 1;
-            let is_lost = collided || self.loss.as_mut().is_some_and(|loss| loss.judge(now) == Verdict::Lose);
+            let is_lost = collided || self.loss.as_mut().is_some_and(|loss| loss.judge(now) == FilterVerdict::Lose);
             if !is_lost {
                 arrived = true;
                 frame.air = air;
@@ -257,7 +257,7 @@ impl<P: Send> Sender<P> {
         for packet in frame.packets() {
             self.lost.add(packet.size);
             if let Some(dropped) = &mut self.dropped {
-                dropped.push_back((now, Reason::Lost, packet));
+                dropped.push_back((now, DropReason::Lost, packet));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::iter;
 
 use paceline_cc::{Codepoint, Nanos, Time};
-use paceline_path::{Direction, Dropped, Media, Packet, Path, Reason, Role, Seat, build_link};
+use paceline_path::{Direction, DropReason, DroppedPacket, Media, Packet, Path, Seat, WifiRole, build_link};
 use proptest::prelude::*;
 
 use crate::wifi::rig::{DOWN, FULL, Rig, UP, direction};
@@ -48,7 +48,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, usize, u32)>> {
 }
 
 /// What came out of each direction, when; and what was dropped, when and why.
-type Fates = [(Vec<(u32, Time)>, Vec<(u32, Time, Reason)>); 2];
+type Fates = [(Vec<(u32, Time)>, Vec<(u32, Time, DropReason)>); 2];
 
 fn both(text: &str, seed: u64) -> [Path<u32>; 2] {
     let both = direction(text);
@@ -95,14 +95,14 @@ fn run(text: &str, seed: u64, arrivals: &[(u64, usize, u32)], late: [Nanos; 2]) 
     take(&mut paths, &mut fates, end);
     for (way, path) in paths.iter_mut().enumerate() {
         assert_eq!(path.next(), Time::NEVER, "something is left");
-        let drops: Vec<Dropped<u32>> = iter::from_fn(|| path.pop_dropped()).collect();
+        let drops: Vec<DroppedPacket<u32>> = iter::from_fn(|| path.pop_dropped()).collect();
         assert!(drops.is_sorted_by_key(|drop| drop.at));
         let pushed = arrivals.iter().filter(|(_, to, _)| *to == way).count();
         let stats = path.stats(end).cloned().unwrap();
         let count = |reason| drops.iter().filter(|drop| drop.reason == reason).count() as u64;
         assert_eq!(pushed, fates[way].0.len() + drops.len());
-        assert_eq!(count(Reason::Full) + count(Reason::Early), stats.full.packets + stats.aqm.packets);
-        assert_eq!((count(Reason::Lost), stats.queued.packets), (path.lost().packets, 0));
+        assert_eq!(count(DropReason::Full) + count(DropReason::Early), stats.full.packets + stats.aqm.packets);
+        assert_eq!((count(DropReason::Lost), stats.queued.packets), (path.lost().packets, 0));
         assert_eq!(stats.arrived.packets, pushed as u64);
         assert!(fates[way].0.is_sorted_by_key(|(_, at)| *at));
         for flow in 0..3 {
@@ -192,7 +192,7 @@ fn links_of_one_channel_share_the_air_in_turn_or_by_time() {
         let mut path = |node: u32, phy: &str| -> Path<u32> {
             let wifi = format!("wifi = {{ phy = '{phy}', channel = 'air', turns = '{turns}' }}");
             let there: Direction = direction(&wifi);
-            let seat = Seat { media: &mut media, link: "x", node: 0, role: Role::AccessPoint };
+            let seat = Seat { media: &mut media, link: "x", node: 0, role: WifiRole::AccessPoint };
             there.build_in(node.into(), Nanos::ZERO, &load, seat).unwrap()
         };
         let mut paths = [path(1, "vht80-2ss-mcs9"), path(2, "vht80-2ss-mcs9"), path(3, "ht20-1ss-mcs0")];

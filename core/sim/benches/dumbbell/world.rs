@@ -5,7 +5,7 @@ use paceline_cc::{Nanos, Rate, Spec};
 use paceline_experiment::{Config, Flow, Via};
 use paceline_experiment::{Outcome, Seed, Topology};
 use paceline_path::Direction;
-use paceline_path::queue::{Limit, QueueSpec};
+use paceline_path::queue::{QueueBound, QueueSpec};
 use paceline_sim::run;
 
 /// One way.
@@ -13,7 +13,7 @@ pub(crate) const DELAY: Nanos = Nanos::from_millis(10);
 
 /// Runs it for `seconds` and answers the data packets that arrived.
 pub(crate) fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
-    let limit = Limit { bytes: None, packets: None, bdp: Some(1.0) };
+    let limit = QueueBound { bytes: None, packets: None, bdp: Some(1.0) };
     let down = Direction {
         rate: Some(rate),
         queue: Some(QueueSpec::DropTail { limit }),

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use paceline_cc::{Codepoint, Env, Nanos, Spec, Time};
 use paceline_experiment::icn::SyntheticObject;
 use paceline_experiment::{Node, Seed, UdpPacket};
-use paceline_icn::wire::{Data, Nack, Reason};
+use paceline_icn::wire::{MissingReason, Nack, UnitHead};
 use paceline_icn::{
-    Beginning, Burst, Failed, Fetch, Found, JobId, Layout, Name, Router, RouterConfig, RouterStats, Secrets, Shelf,
-    SourceId, UNIT, Units, Uplink, Upstream,
+    Beginning, Burst, Fetch, FetchFailed, Found, JobId, Layout, Name, Router, RouterConfig, RouterStats, Secrets,
+    Shelf, SourceId, UNIT, Units, Uplink, Upstream,
 };
 use rand::Rng;
 
@@ -148,14 +148,14 @@ impl RouterNode {
         let Burst { to, nonce, stored_units, waited, app_limited, .. } = *burst;
         let message = match self.storage.unit(&burst.name, unit) {
             Some(bytes) => {
-                let head = Data { nonce, unit, stored_units, waited, app_limited }.encode_head();
+                let head = UnitHead { nonce, unit, stored_units, waited, app_limited }.encode_head();
                 [&head[..], &bytes].concat()
             }
             None => {
                 let mut message = Vec::new();
                 let (reason, retry_after) = match &self.storage.far {
-                    Some(_) => (Reason::Busy, AGAIN),
-                    None => (Reason::NotFound, Nanos::ZERO),
+                    Some(_) => (MissingReason::Busy, AGAIN),
+                    None => (MissingReason::NotFound, Nanos::ZERO),
                 };
                 Nack { nonce, units: Units { first: unit, count: 1 }, reason, retry_after }.encode(&mut message);
                 message
@@ -338,5 +338,5 @@ impl Uplink for Around {
 
     fn version(&mut self, _name: &Name, _version: u64) {}
 
-    fn refused(&mut self, _name: &Name, _failed: &Failed) {}
+    fn refused(&mut self, _name: &Name, _failed: &FetchFailed) {}
 }

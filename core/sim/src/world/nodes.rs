@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use paceline_cc::{Ecn, Nanos, Time};
 use paceline_experiment::{Node, UdpPacket, Way};
 use paceline_icn::UNIT;
-use paceline_icn::wire::{Answer, Data};
+use paceline_icn::wire::{UnitAnswer, UnitHead};
 use paceline_path::Packet;
 use paceline_transport::Segment;
 
@@ -235,7 +235,7 @@ impl World<'_> {
 
 /// The data in a router's answer, as metadata of the segment that it is to a flow.
 fn data_in(packet: &UdpPacket, now: Time) -> Option<Segment> {
-    let Ok(Answer::Data(Data { unit, .. }, payload)) = Answer::decode(&packet.bytes) else { return None };
+    let Ok(UnitAnswer::Data(UnitHead { unit, .. }, payload)) = UnitAnswer::decode(&packet.bytes) else { return None };
     Some(Segment {
         seq: unit * UNIT as u64,
         bytes: payload.len() as u32,

@@ -2,7 +2,7 @@
 
 use paceline_cc::Codepoint;
 use paceline_experiment::{Fate, Node};
-use paceline_path::{Dropped, Packet};
+use paceline_path::{DroppedPacket, Packet};
 
 use super::World;
 use crate::body::Body;
@@ -164,7 +164,7 @@ impl World<'_> {
 
     /// Counts what the hops have dropped.
     pub(super) fn note_dropped(&mut self) {
-        while let Some((hop, Dropped { at, reason, packet, .. })) = self.hops.pop_dropped() {
+        while let Some((hop, DroppedPacket { at, reason, packet, .. })) = self.hops.pop_dropped() {
             if let (Some(segment), Some(family)) = (packet.body.segment(), self.families[packet.flow as usize]) {
                 self.recorder.dropped(family as usize, &packet);
                 self.traced_dropped(&packet, reason);

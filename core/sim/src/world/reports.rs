@@ -2,7 +2,7 @@
 
 use paceline_cc::Time;
 use paceline_experiment::topology;
-use paceline_path::{Packet, Reason};
+use paceline_path::{DropReason, Packet};
 
 use super::World;
 use crate::body::Body;
@@ -36,7 +36,7 @@ impl World<'_> {
     }
 
     /// A packet of data was dropped.
-    pub(super) fn traced_dropped(&mut self, packet: &Packet<Body>, reason: Reason) {
+    pub(super) fn traced_dropped(&mut self, packet: &Packet<Body>, reason: DropReason) {
         if let (Body::Traced(traced), Some(flow), false) =
             (&packet.body, &mut self.live[packet.flow as usize], packet.copy)
             && let Some(telemetry) = &mut flow.telemetry

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::{Config, Flow, FlowSeries, Outcome, Seed, Tap, Topology, Via};
 use paceline_path::packet::Element;
-use paceline_path::queue::Limit;
-use paceline_path::{Delay, Filter, Link, Packet, Path, QueueSpec, Schedule, Verdict};
+use paceline_path::queue::QueueBound;
+use paceline_path::{Delay, FilterVerdict, Link, Packet, Path, PathFilter, QueueSpec, Schedule};
 use paceline_sim::Body;
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -23,14 +23,14 @@ pub(crate) fn bulk(controller: &str, via: Via) -> Flow {
 /// One bottleneck and the flows over it.
 pub(crate) struct Dumbbell {
     pub(crate) schedule: Schedule,
-    pub(crate) limit: Limit,
+    pub(crate) limit: QueueBound,
     /// In place of the drop-tail queue of that limit.
     pub(crate) queue: Option<QueueSpec>,
     pub(crate) rtt: Nanos,
     /// In front of the bottleneck.
-    pub(crate) before: Option<Box<dyn Filter>>,
+    pub(crate) before: Option<Box<dyn PathFilter>>,
     /// On the way back.
-    pub(crate) back: Option<Box<dyn Filter>>,
+    pub(crate) back: Option<Box<dyn PathFilter>>,
     /// In place of the delay behind the bottleneck.
     pub(crate) delay: Option<Box<dyn Element<Body>>>,
     pub(crate) flows: Vec<Flow>,
@@ -41,7 +41,7 @@ impl Dumbbell {
     pub(crate) fn new(mbps: f64, rtt_ms: u64, flows: Vec<Flow>) -> Self {
         Self {
             schedule: Schedule::constant(Rate::from_mbps(mbps)),
-            limit: Limit::NONE,
+            limit: QueueBound::NONE,
             queue: None,
             rtt: Nanos::from_millis(rtt_ms),
             before: None,
@@ -88,10 +88,10 @@ impl Dumbbell {
     }
 }
 
-struct Boxed(Box<dyn Filter>);
+struct Boxed(Box<dyn PathFilter>);
 
-impl Filter for Boxed {
-    fn judge(&mut self, now: Time) -> Verdict {
+impl PathFilter for Boxed {
+    fn judge(&mut self, now: Time) -> FilterVerdict {
         self.0.judge(now)
     }
 }
@@ -122,9 +122,9 @@ pub(crate) struct RandomLoss {
     pub(crate) rng: Pcg64,
 }
 
-impl Filter for RandomLoss {
-    fn judge(&mut self, _now: Time) -> Verdict {
-        if self.rng.random_bool(self.probability) { Verdict::Lose } else { Verdict::Pass }
+impl PathFilter for RandomLoss {
+    fn judge(&mut self, _now: Time) -> FilterVerdict {
+        if self.rng.random_bool(self.probability) { FilterVerdict::Lose } else { FilterVerdict::Pass }
     }
 }
 
@@ -134,10 +134,10 @@ pub(crate) struct PeriodicLoss {
     pub(crate) passed: u64,
 }
 
-impl Filter for PeriodicLoss {
-    fn judge(&mut self, _now: Time) -> Verdict {
+impl PathFilter for PeriodicLoss {
+    fn judge(&mut self, _now: Time) -> FilterVerdict {
         self.passed += 1;
-        if self.passed.is_multiple_of(self.period) { Verdict::Lose } else { Verdict::Pass }
+        if self.passed.is_multiple_of(self.period) { FilterVerdict::Lose } else { FilterVerdict::Pass }
     }
 }
 
@@ -148,16 +148,16 @@ pub(crate) struct Policer {
     pub(crate) tokens: f64,
     pub(crate) last: Time,
     /// Time and fate of every packet.
-    pub(crate) log: Arc<Mutex<Vec<(Time, Verdict)>>>,
+    pub(crate) log: Arc<Mutex<Vec<(Time, FilterVerdict)>>>,
 }
 
-impl Filter for Policer {
-    fn judge(&mut self, now: Time) -> Verdict {
+impl PathFilter for Policer {
+    fn judge(&mut self, now: Time) -> FilterVerdict {
         let earned = self.rate.as_bytes_per_sec() as f64 * now.since(self.last).as_secs_f64();
         self.last = now;
         self.tokens = (self.tokens + earned).min(self.bucket);
-        let verdict = if self.tokens < WIRE { Verdict::Lose } else { Verdict::Pass };
-        if verdict == Verdict::Pass {
+        let verdict = if self.tokens < WIRE { FilterVerdict::Lose } else { FilterVerdict::Pass };
+        if verdict == FilterVerdict::Pass {
             self.tokens -= WIRE;
         }
         self.log.lock().unwrap().push((now, verdict));

@@ -4,21 +4,21 @@ fn record(room_packets: Option<u32>, queue_bytes: Option<u32>) -> Option<NodeRec
     Some(NodeRecord { room_packets, queue_bytes, ..NodeRecord::default() })
 }
 
-fn hop(before: u32, after: u32) -> Hop {
+fn hop(before: u32, after: u32) -> HopAtGap {
     let (before, after) = (record(Some(before), None), record(Some(after), None));
-    Hop { before, after, share: 1.0, ..Hop::default() }
+    HopAtGap { before, after, share: 1.0, ..HopAtGap::default() }
 }
 
-fn medium(medium: u32) -> Split {
-    Split { medium, ..Split::default() }
+fn medium(medium: u32) -> LossSplit {
+    LossSplit { medium, ..LossSplit::default() }
 }
 
-fn queue(queue: u32) -> Split {
-    Split { queue, ..Split::default() }
+fn queue(queue: u32) -> LossSplit {
+    LossSplit { queue, ..LossSplit::default() }
 }
 
-fn unknown(unknown: u32) -> Split {
-    Split { unknown, ..Split::default() }
+fn unknown(unknown: u32) -> LossSplit {
+    LossSplit { unknown, ..LossSplit::default() }
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn one_flow_alone_needs_as_many_missing_packets_as_there_was_room() {
 #[test]
 fn a_buffer_is_dropped_where_all_but_one_of_its_packets_fit() {
     let whole = |missing, before, after| {
-        judge(missing, &[Hop { buffer: 40, passed: f64::from(missing) + 1.0, ..hop(before, after) }], true)
+        judge(missing, &[HopAtGap { buffer: 40, passed: f64::from(missing) + 1.0, ..hop(before, after) }], true)
     };
     // It found room for 39, and half a buffer has left since.
     assert_eq!((whole(40, 39, 40), whole(40, 43, 40)), (queue(40), medium(40)));
@@ -46,9 +46,9 @@ fn a_buffer_is_dropped_where_all_but_one_of_its_packets_fit() {
 
 #[test]
 fn others_packets_fill_a_queue_too() {
-    let shared = Hop { share: 0.25, ..hop(12, 3) };
+    let shared = HopAtGap { share: 0.25, ..hop(12, 3) };
     assert_eq!(judge(1, &[shared], true), queue(1));
-    assert_eq!(judge(1, &[Hop { share: 1.0, ..shared }], true), medium(1));
+    assert_eq!(judge(1, &[HopAtGap { share: 1.0, ..shared }], true), medium(1));
 }
 
 #[test]
@@ -56,23 +56,29 @@ fn each_hop_must_clear_itself() {
     let clear = hop(50, 50);
     assert_eq!(judge(2, &[clear, clear], true), medium(2));
     assert_eq!(judge(2, &[clear, hop(1, 1)], true), queue(2));
-    assert_eq!(judge(2, &[clear, Hop::default()], true), unknown(2));
+    assert_eq!(judge(2, &[clear, HopAtGap::default()], true), unknown(2));
     assert_eq!(judge(2, &[], true), unknown(2));
     assert_eq!(judge(2, &[clear], false), unknown(2));
-    let waits =
-        |before, after| Hop { before: record(None, Some(before)), after: record(None, Some(after)), ..Hop::default() };
+    let waits = |before, after| HopAtGap {
+        before: record(None, Some(before)),
+        after: record(None, Some(after)),
+        ..HopAtGap::default()
+    };
     assert_eq!(judge(2, &[clear, waits(0, NEARLY_EMPTY)], true), medium(2));
     assert_eq!(judge(2, &[clear, waits(0, NEARLY_EMPTY + 1)], true), unknown(2));
 }
 
 #[test]
 fn counters_go_before_rooms() {
-    let counted = |drops, hop: Hop| Hop { drops: Drops::Counted(drops), ..hop };
+    let counted = |drops, hop: HopAtGap| HopAtGap { drops: Drops::Counted(drops), ..hop };
     assert_eq!(judge(3, &[counted(0, hop(1, 1))], true), medium(3));
-    assert_eq!(judge(3, &[counted(2, hop(50, 50))], true), Split { queue: 2, medium: 1, unknown: 0 });
+    assert_eq!(judge(3, &[counted(2, hop(50, 50))], true), LossSplit { queue: 2, medium: 1, unknown: 0 });
     assert_eq!(judge(3, &[counted(9, hop(1, 1)), counted(u32::MAX, hop(1, 1))], true), queue(3));
-    assert_eq!(judge(3, &[counted(1, hop(1, 1)), Hop::default()], true), Split { queue: 1, medium: 0, unknown: 2 });
-    let awaited = |hop: Hop| Hop { drops: Drops::Awaited, ..hop };
+    assert_eq!(
+        judge(3, &[counted(1, hop(1, 1)), HopAtGap::default()], true),
+        LossSplit { queue: 1, medium: 0, unknown: 2 }
+    );
+    let awaited = |hop: HopAtGap| HopAtGap { drops: Drops::Awaited, ..hop };
     assert_eq!(
         (judge(3, &[awaited(hop(1, 1))], true), judge(3, &[awaited(hop(50, 50))], true)),
         (unknown(3), medium(3))
@@ -81,7 +87,7 @@ fn counters_go_before_rooms() {
 
 #[test]
 fn drops_go_to_the_gaps_with_least_room() {
-    let span = Span { drops: 3, share: 1.0, medium: 0.1 };
+    let span = CountedSpan { drops: 3, share: 1.0, medium: 0.1 };
     assert_eq!(span.allocate(&[(2, hop(30, 30)), (2, hop(2, 3)), (2, hop(1, 1))]), [0, 1, 2]);
     // No gap can be it by its room, and yet three were dropped of this flow alone.
     assert_eq!(span.allocate(&[(2, hop(30, 30)), (2, hop(20, 20))]), [1, 2]);
@@ -92,8 +98,8 @@ fn drops_go_to_the_gaps_with_least_room() {
 
 #[test]
 fn among_several_flows_the_likelier_reason_counts() {
-    let shared = Hop { share: 0.25, ..hop(5, 5) };
-    let span = |drops, medium| Span { drops, share: 0.25, medium };
+    let shared = HopAtGap { share: 0.25, ..hop(5, 5) };
+    let span = |drops, medium| CountedSpan { drops, share: 0.25, medium };
     // A drop in about eight arrivals: 1/8 against 1 % or 20 % of the medium.
     assert_eq!(span(1, 0.01).allocate(&[(1, shared)]), [1]);
     assert_eq!(span(1, 0.2).allocate(&[(1, shared)]), [0]);

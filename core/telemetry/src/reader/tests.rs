@@ -16,13 +16,13 @@ fn report(rseq: u64, verdict: Cause) -> FlowReport {
     FlowReport { rseq, verdict, exp: 20, rcv: 20, hops: vec![hop], bottleneck: Some(0), ..FlowReport::default() }
 }
 
-fn take(reader: &mut Reader, ms: u64, rseq: u64, verdict: Cause) -> Record {
+fn take(reader: &mut ReportReader, ms: u64, rseq: u64, verdict: Cause) -> PathRecord {
     reader.take(Time::from_millis(ms), &report(rseq, verdict), SRTT).expect("it is good")
 }
 
 #[test]
 fn a_verdict_counts_from_the_third_report_in_a_row() {
-    let mut reader = Reader::new();
+    let mut reader = ReportReader::new();
     assert_eq!(
         (reader.verdict(Time::ZERO), reader.is_fresh(Time::ZERO), reader.telemetry(Time::ZERO).is_some()),
         Default::default()
@@ -47,7 +47,7 @@ fn a_verdict_counts_from_the_third_report_in_a_row() {
 
 #[test]
 fn a_verdict_is_that_of_the_last_round_trip_and_congestion_goes_before_the_medium() {
-    let mut reader = Reader::new();
+    let mut reader = ReportReader::new();
     for (ms, verdict) in [(0, Cause::Unknown), (10, Cause::Unknown), (20, Cause::Medium), (30, Cause::Unknown)] {
         take(&mut reader, ms, ms + 1, verdict);
     }
@@ -70,7 +70,7 @@ fn a_verdict_is_that_of_the_last_round_trip_and_congestion_goes_before_the_mediu
 
 #[test]
 fn what_is_old_or_cannot_be_changes_nothing() {
-    let mut reader = Reader::new();
+    let mut reader = ReportReader::new();
     for ms in [0, 10, 20] {
         take(&mut reader, ms, ms + 5, Cause::Medium);
     }
@@ -88,8 +88,8 @@ fn what_is_old_or_cannot_be_changes_nothing() {
 
 #[test]
 fn freshness_has_bounds_and_losses_are_smoothed() {
-    let mut reader = Reader::new();
-    let fresh = |reader: &mut Reader, rseq, srtt| {
+    let mut reader = ReportReader::new();
+    let fresh = |reader: &mut ReportReader, rseq, srtt| {
         reader.take(Time::ZERO, &report(rseq, Cause::Unknown), srtt).unwrap().fresh_for
     };
     assert_eq!(fresh(&mut reader, 1, Nanos::ZERO), Nanos::from_millis(230));
@@ -99,5 +99,5 @@ fn freshness_has_bounds_and_losses_are_smoothed() {
     let record = reader.take(Time::from_millis(1), &lossy, SRTT).unwrap();
     assert_eq!(record.loss_ppm, (10.0 / (20.0 * (1.0 + 0.875 + 0.875 * 0.875)) * 1e6) as u32);
     let empty = FlowReport::default();
-    assert_eq!(Reader::new().take(Time::ZERO, &empty, SRTT).unwrap().loss_ppm, 0);
+    assert_eq!(ReportReader::new().take(Time::ZERO, &empty, SRTT).unwrap().loss_ppm, 0);
 }

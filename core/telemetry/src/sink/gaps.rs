@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Nanos, Time};
 
-use super::{GUARD, Judged, PATIENCE, REORDERED};
-use crate::classify::{Drops, Hop, Span, Split, judge};
+use super::{GUARD, JudgedGap, PATIENCE, REORDERED};
+use crate::classify::{CountedSpan, Drops, HopAtGap, LossSplit, judge};
 use crate::report::HopReport;
 use crate::wire::{MAX_HOPS, NodeRecord};
 
@@ -37,9 +37,9 @@ pub(super) struct Gap {
     /// The number behind it, which came.
     pub(super) end: u64,
     at: Time,
-    hops: Vec<(Key, Hop)>,
+    hops: Vec<(Key, HopAtGap)>,
     complete: bool,
-    split: Split,
+    split: LossSplit,
     changed: bool,
     /// Counted as missing so far.
     missed: u32,
@@ -56,8 +56,8 @@ impl Gap {
         self.at + if !awaits && hi >= self.end + REORDERED - 1 { GUARD } else { PATIENCE }
     }
 
-    fn judge(&mut self, missing: u32) -> Split {
-        let hops: Vec<Hop> = self.hops.iter().map(|(_, hop)| *hop).collect();
+    fn judge(&mut self, missing: u32) -> LossSplit {
+        let hops: Vec<HopAtGap> = self.hops.iter().map(|(_, hop)| *hop).collect();
         judge(missing, &hops, self.complete)
     }
 
@@ -136,8 +136,8 @@ impl Came {
 pub(super) struct Gaps {
     open: VecDeque<Gap>,
     /// Newly judged and counted since the last tally.
-    tallied: Split,
-    pub(super) closed: Vec<Judged>,
+    tallied: LossSplit,
+    pub(super) closed: Vec<JudgedGap>,
     known: Vec<Known>,
     /// Share of packets that the medium loses.
     medium: f64,
@@ -145,7 +145,13 @@ pub(super) struct Gaps {
 
 impl Default for Gaps {
     fn default() -> Self {
-        Self { open: VecDeque::new(), tallied: Split::default(), closed: Vec::new(), known: Vec::new(), medium: MEDIUM }
+        Self {
+            open: VecDeque::new(),
+            tallied: LossSplit::default(),
+            closed: Vec::new(),
+            known: Vec::new(),
+            medium: MEDIUM,
+        }
     }
 }
 
@@ -170,9 +176,9 @@ impl Gaps {
                 .any(|known| known.key == wanted && known.counter.is_some() && came.now.since(known.seen) <= SILENT);
             let drops = if counted { Drops::Awaited } else { Drops::Uncounted };
             let (before, after) = (find(before, wanted), find(after, wanted));
-            (wanted, Hop { before, after, drops, share: came.share(record), passed, buffer: came.buffer })
+            (wanted, HopAtGap { before, after, drops, share: came.share(record), passed, buffer: came.buffer })
         });
-        let (hops, complete, split) = (hops.collect(), came.complete, Split::default());
+        let (hops, complete, split) = (hops.collect(), came.complete, LossSplit::default());
         let mut gap = Gap { first, end, at: came.now, hops, complete, split, changed: true, missed: 0 };
         gap.split = gap.judge(gap.missing());
         self.open.push_back(gap);
@@ -216,9 +222,9 @@ impl Gaps {
         if waiting.is_empty() {
             return;
         }
-        let gaps: Vec<(u32, Hop)> =
+        let gaps: Vec<(u32, HopAtGap)> =
             waiting.iter().map(|(gap, hop)| (self.open[*gap].missing(), self.open[*gap].hops[*hop].1)).collect();
-        let span = drops.map(|drops| Span { drops: u32::from(drops), share, medium: self.medium });
+        let span = drops.map(|drops| CountedSpan { drops: u32::from(drops), share, medium: self.medium });
         let given = span.map(|span| span.allocate(&gaps));
         for (index, (gap, hop)) in waiting.into_iter().enumerate() {
             let drops = given.as_ref().map_or(Drops::Uncounted, |given| Drops::Counted(given[index]));
@@ -228,7 +234,7 @@ impl Gaps {
     }
 
     /// What has been newly judged since the last call.
-    pub(super) fn tally(&mut self) -> Split {
+    pub(super) fn tally(&mut self) -> LossSplit {
         let mut tally = std::mem::take(&mut self.tallied);
         for gap in self.open.iter_mut().filter(|gap| gap.changed) {
             gap.changed = false;
@@ -245,7 +251,7 @@ impl Gaps {
     }
 
     /// Takes the oldest gap out when all before `counted` has been counted: why its packets were lost.
-    pub(super) fn close(&mut self, counted: u64) -> Option<Split> {
+    pub(super) fn close(&mut self, counted: u64) -> Option<LossSplit> {
         let mut gap = self.open.pop_front_if(|gap| gap.end <= counted)?;
         for (_, hop) in &mut gap.hops {
             if hop.drops == Drops::Awaited {
@@ -257,7 +263,7 @@ impl Gaps {
             self.tallied.add(split);
         }
         if self.closed.len() < MAX_CLOSED {
-            self.closed.push(Judged { first: gap.first as u32, numbers: gap.missing(), split });
+            self.closed.push(JudgedGap { first: gap.first as u32, numbers: gap.missing(), split });
         }
         Some(split)
     }

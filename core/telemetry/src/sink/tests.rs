@@ -7,7 +7,7 @@ use crate::wire::Long;
 
 /// A packet a millisecond.
 struct Flow {
-    sink: Sink,
+    sink: FlowSink,
     now: Time,
     seq: u32,
     reports: Vec<FlowReport>,
@@ -25,7 +25,7 @@ impl Flow {
     fn from(seq: u32) -> Self {
         let now = Time::from_millis(1000);
         let config = SinkConfig { flow: 9, synced: true, ..SinkConfig::default() };
-        Self { sink: Sink::new(config, now), now, seq, reports: Vec::new() }
+        Self { sink: FlowSink::new(config, now), now, seq, reports: Vec::new() }
     }
 
     fn poll(&mut self) {
@@ -66,15 +66,15 @@ impl Flow {
     }
 
     /// Expected, received, and lost by queue, medium and unknown reasons.
-    fn counted(&mut self) -> (u32, u32, Split) {
+    fn counted(&mut self) -> (u32, u32, LossSplit) {
         self.wait(1000);
-        let mut sum = (0, 0, Split::default());
+        let mut sum = (0, 0, LossSplit::default());
         for report in &self.reports {
             assert_eq!(report.check().map_err(|error| error.to_string()), Ok(()));
             assert_eq!(report.exp, report.rcv + report.lost());
             sum.0 += report.exp;
             sum.1 += report.rcv;
-            sum.2.add(Split { queue: report.lost_q, medium: report.lost_m, unknown: report.lost_u });
+            sum.2.add(LossSplit { queue: report.lost_q, medium: report.lost_m, unknown: report.lost_u });
         }
         sum
     }
@@ -101,7 +101,7 @@ fn while_packets_come_there_is_a_report_every_ten_milliseconds_and_none_afterwar
     // Numbered from the microseconds of its clock on, one by one.
     let numbers: Vec<u64> = flow.reports.iter().map(|report| report.rseq).collect();
     assert_eq!(numbers, (1_000_001..1_000_011).collect::<Vec<_>>());
-    assert_eq!(flow.counted(), (100, 100, Split::default()));
+    assert_eq!(flow.counted(), (100, 100, LossSplit::default()));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_gap_is_reported_at_once_and_counted_when_it_is_old_enough() {
     let at_once = flow.reports.last().unwrap();
     assert_eq!((at_once.verdict, at_once.lost()), (Cause::Medium, 0));
     flow.packets(20, room(50));
-    assert_eq!(flow.counted(), (48, 46, Split { medium: 2, ..Split::default() }));
+    assert_eq!(flow.counted(), (48, 46, LossSplit { medium: 2, ..LossSplit::default() }));
     assert_eq!(flow.verdicts(), [Cause::Medium]);
 }
 
@@ -131,7 +131,7 @@ fn a_queue_that_can_have_become_full_is_congestion_and_the_mediums_losses_are_no
     flow.packets(60, room(30));
     flow.lose(1);
     flow.packets(20, room(30));
-    let split = Split { queue: 1, medium: 2, unknown: 0 };
+    let split = LossSplit { queue: 1, medium: 2, unknown: 0 };
     assert_eq!(flow.counted(), (120, 117, split));
     assert_eq!(flow.verdicts(), [Cause::Congestion, Cause::Medium]);
 }
@@ -149,7 +149,7 @@ fn a_counter_says_it_whatever_the_room() {
     // Started again: rooms have to do.
     flow.lose(1);
     flow.packets(20, counted(30, 0xc000));
-    assert_eq!(flow.counted(), (67, 63, Split { queue: 2, medium: 2, unknown: 0 }));
+    assert_eq!(flow.counted(), (67, 63, LossSplit { queue: 2, medium: 2, unknown: 0 }));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn counters_that_come_later_correct_what_was_said_at_once() {
     flow.packets(5, counted(1, 5));
     flow.packets(20, room(1));
     assert_eq!(flow.verdicts(), [Cause::Medium]);
-    assert_eq!(flow.counted().2, Split { medium: 1, ..Split::default() });
+    assert_eq!(flow.counted().2, LossSplit { medium: 1, ..LossSplit::default() });
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_hop_that_says_nothing_makes_the_reason_unknown() {
     flow.packets(5, linux(60_000));
     flow.lose(1);
     flow.packets(20, linux(50_000));
-    assert_eq!(flow.counted().2, Split { queue: 0, medium: 1, unknown: 2 });
+    assert_eq!(flow.counted().2, LossSplit { queue: 0, medium: 1, unknown: 2 });
 }
 
 #[test]
@@ -191,12 +191,12 @@ fn a_hop_that_found_no_room_to_write_makes_the_reason_unknown() {
     flow.packets(5, room(50));
     flow.lose(1);
     let edge = Edge { segs: 1, seq: flow.seq, sent_us: flow.sent_us(), ..Edge::default() };
-    let mut header = Header::new(crate::Profile::Lean, 1, edge);
+    let mut header = TelemetryHeader::new(crate::RecordProfile::Lean, 1, edge);
     (header.overflow, header.records) = (true, vec![room(50)]);
     flow.sink.header(flow.now, &header, 1);
     flow.seq += 1;
     flow.packets(20, room(50));
-    assert_eq!(flow.counted().2, Split { unknown: 1, ..Split::default() });
+    assert_eq!(flow.counted().2, LossSplit { unknown: 1, ..LossSplit::default() });
     // Without the edge-to-edge option nothing is said.
     header.edge = None;
     flow.sink.header(flow.now, &header, 1);
@@ -235,7 +235,7 @@ fn numbers_of_a_buffer_are_those_of_its_segments() {
         flow.poll();
         seq = seq.wrapping_add(10);
     }
-    assert_eq!(flow.counted(), (60, 58, Split { medium: 2, ..Split::default() }));
+    assert_eq!(flow.counted(), (60, 58, LossSplit { medium: 2, ..LossSplit::default() }));
     assert_eq!(flow.reports.last().unwrap().hi, 0xffff_ffe0u32.wrapping_add(59));
 }
 
@@ -263,7 +263,7 @@ fn a_source_that_starts_again_loses_nothing() {
     flow.seq = 1 << 20;
     flow.packets(100, room(50));
     let (expected, received, split) = flow.counted();
-    assert_eq!((expected - received, split), (0, Split::default()));
+    assert_eq!((expected - received, split), (0, LossSplit::default()));
     assert!(received > 220, "{received}");
 }
 
@@ -316,7 +316,7 @@ fn limits_come_from_the_nodes_and_the_bottleneck_fills_first() {
 
 #[test]
 fn clocks_that_differ_give_delays_above_the_smallest() {
-    let mut sink = Sink::new(SinkConfig::default(), Time::ZERO);
+    let mut sink = FlowSink::new(SinkConfig::default(), Time::ZERO);
     let mut report = None;
     for seq in 0..10u32 {
         // Sent each millisecond by a clock that is an hour ahead; each second packet takes 3 ms more.
@@ -352,7 +352,7 @@ proptest! {
     /// Whatever comes: nothing panics, what is counted adds up, lists are bounded.
     #[test]
     fn any_packets(packets in collection::vec((any::<u32>(), any::<u8>(), any::<u8>(), 0u64..200, 0u32..300, any::<u16>(), 0usize..4), 1..400), near in any::<bool>()) {
-        let mut sink = Sink::new(SinkConfig::default(), Time::ZERO);
+        let mut sink = FlowSink::new(SinkConfig::default(), Time::ZERO);
         let (mut now, mut last) = (Time::ZERO, 0);
         for (seq, segs, wire, millis, packets, dropped, hops) in packets {
             now += Nanos::from_millis(millis / 20);

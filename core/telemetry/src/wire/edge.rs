@@ -4,7 +4,7 @@ use super::{EDGE_OPTION, EDGE_TO_EDGE, STANDARD_OPTION, WireError};
 
 /// The version of the option that this code speaks: the high four bits of its first octet.
 pub(super) const VERSION: u8 = 1;
-/// Octets of [`Standard`] on the wire.
+/// Octets of [`StandardEdge`] on the wire.
 pub(super) const STANDARD: usize = 20;
 /// Bodies of [`Edge`].
 const SHORT: usize = 14;
@@ -89,7 +89,7 @@ impl Edge {
 
 /// Sequence and time in the form of RFC 9197 section 4.6, for collectors that know only that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Standard {
+pub struct StandardEdge {
     /// As [`Edge::seq`].
     pub seq: u32,
     /// When: seconds.
@@ -98,7 +98,7 @@ pub struct Standard {
     pub micros: u32,
 }
 
-impl Standard {
+impl StandardEdge {
     pub(super) fn write(&self, namespace: u16, out: &mut Vec<u8>) {
         out.extend_from_slice(&[STANDARD_OPTION, (STANDARD - 2) as u8, 0, EDGE_TO_EDGE]);
         out.extend_from_slice(&namespace.to_be_bytes());

@@ -2,7 +2,7 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::Profile;
+use super::RecordProfile;
 
 /// A field that a hop cannot supply is all ones (RFC 9197 section 4.4.2).
 const UNKNOWN_16: u16 = u16::MAX;
@@ -68,7 +68,7 @@ pub struct NodeRecord {
 
 impl NodeRecord {
     /// Appends the fields of `profile`, in the order of their bits in the trace type.
-    pub(super) fn write(&self, profile: Profile, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, profile: RecordProfile, out: &mut Vec<u8>) {
         for bit in fields(profile) {
             let word = match bit {
                 0 => u32::from(self.hop_limit) << 24 | self.node & NODE_BITS,
@@ -96,7 +96,7 @@ impl NodeRecord {
     }
 
     /// Reads a record of `profile`, whose words are all there.
-    pub(super) fn read(profile: Profile, words: &[u8]) -> Self {
+    pub(super) fn read(profile: RecordProfile, words: &[u8]) -> Self {
         let mut words = words.chunks_exact(4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
         let mut word = || words.next().unwrap_or(UNKNOWN_32);
         let mut record = Self::default();
@@ -180,7 +180,7 @@ impl NodeRecord {
 }
 
 /// Bits of the trace type that `profile` sets.
-fn fields(profile: Profile) -> impl Iterator<Item = u32> {
+fn fields(profile: RecordProfile) -> impl Iterator<Item = u32> {
     (0..24).filter(move |bit| profile.trace_type() & (0x80_0000 >> bit) != 0)
 }
 

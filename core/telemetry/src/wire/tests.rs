@@ -27,9 +27,9 @@ fn long() -> Edge {
 #[test]
 fn a_captured_header_is_read_first_hop_first() {
     let bytes = octets(CAPTURED);
-    let (header, used) = Header::decode(&bytes).unwrap();
+    let (header, used) = TelemetryHeader::decode(&bytes).unwrap();
     assert_eq!((used, bytes.len()), (64, 64));
-    assert_eq!((header.next_header, header.namespace, header.profile), (6, NAMESPACE, Profile::Lean));
+    assert_eq!((header.next_header, header.namespace, header.profile), (6, NAMESPACE, RecordProfile::Lean));
     assert_eq!((header.capacity_hops, header.overflow, header.edge, header.standard), (2, false, Some(edge()), None));
     let [linux, ours] = header.records[..] else { panic!("{header:?}") };
     assert_eq!((linux.node, linux.hop_limit, linux.ingress, linux.egress), (7, 63, Some(100), Some(101)));
@@ -44,19 +44,19 @@ fn a_captured_header_is_read_first_hop_first() {
 #[test]
 fn headers_have_the_sizes_that_are_documented() {
     let size = |profile, hops, edge, standard| {
-        let header = Header { standard, ..Header::new(profile, hops, edge) };
+        let header = TelemetryHeader { standard, ..TelemetryHeader::new(profile, hops, edge) };
         let bytes = header.encode();
         assert_eq!((bytes.len(), 8 * (usize::from(bytes[1]) + 1)), (header.octets(), header.octets()));
         bytes.len()
     };
-    assert_eq!(size(Profile::Lean, 0, edge(), None), 32);
-    assert_eq!(size(Profile::Lean, 2, edge(), None), 64);
-    assert_eq!(size(Profile::Lean, 2, edge(), Some(Standard::default())), 88);
-    assert_eq!(size(Profile::Counted, 2, edge(), None), 72);
-    assert_eq!(size(Profile::Timed, 2, edge(), None), 80);
-    assert_eq!(size(Profile::Full, 2, edge(), None), 112);
-    assert_eq!(size(Profile::Full, 2, long(), None), 120);
-    assert_eq!(Profile::ALL.map(Profile::max_hops), [15, 10, 12, 6]);
+    assert_eq!(size(RecordProfile::Lean, 0, edge(), None), 32);
+    assert_eq!(size(RecordProfile::Lean, 2, edge(), None), 64);
+    assert_eq!(size(RecordProfile::Lean, 2, edge(), Some(StandardEdge::default())), 88);
+    assert_eq!(size(RecordProfile::Counted, 2, edge(), None), 72);
+    assert_eq!(size(RecordProfile::Timed, 2, edge(), None), 80);
+    assert_eq!(size(RecordProfile::Full, 2, edge(), None), 112);
+    assert_eq!(size(RecordProfile::Full, 2, long(), None), 120);
+    assert_eq!(RecordProfile::ALL.map(RecordProfile::max_hops), [15, 10, 12, 6]);
     assert_eq!(MAX_HOPS, 15);
 }
 
@@ -101,13 +101,13 @@ fn edges() -> impl Strategy<Value = Edge> {
     })
 }
 
-fn headers() -> impl Strategy<Value = Header> {
+fn headers() -> impl Strategy<Value = TelemetryHeader> {
     let standard = option::of((any::<u32>(), any::<u32>(), any::<u32>()));
-    let parts = (any::<u8>(), select(&Profile::ALL[..]), 0u8..20, any::<bool>(), option::of(edges()), standard);
+    let parts = (any::<u8>(), select(&RecordProfile::ALL[..]), 0u8..20, any::<bool>(), option::of(edges()), standard);
     (parts, collection::vec(records(), 0..20)).prop_map(
         |((next_header, profile, hops, overflow, edge, standard), records)| {
-            let standard = standard.map(|(seq, seconds, micros)| Standard { seq, seconds, micros });
-            Header {
+            let standard = standard.map(|(seq, seconds, micros)| StandardEdge { seq, seconds, micros });
+            TelemetryHeader {
                 next_header,
                 namespace: NAMESPACE,
                 profile,
@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn a_header_is_read_as_it_was_written(header in headers()) {
         let bytes = header.encode();
-        let (read, used) = Header::decode(&bytes).unwrap();
+        let (read, used) = TelemetryHeader::decode(&bytes).unwrap();
         prop_assert_eq!((used, used % 8, bytes.len()), (header.octets(), 0, used));
         prop_assert_eq!(&read.encode(), &bytes);
         let kept = header.records.len().min(header.profile.max_hops());
@@ -141,7 +141,7 @@ proptest! {
                 prop_assert!(!(1.05..2e9).contains(&written) || (read / written - 1.0).abs() < 0.046, "{} {}", written, read);
             }
         }
-        if header.profile == Profile::Full {
+        if header.profile == RecordProfile::Full {
             for (written, read) in header.records.iter().zip(&read.records) {
                 prop_assert_eq!(written.flow_dropped.filter(|count| *count != u16::MAX), read.flow_dropped);
                 prop_assert_eq!(written.occupancy.is_some(), read.occupancy.is_some());
@@ -154,7 +154,7 @@ proptest! {
     /// Hops that write one after the other leave what would have been written at once; one too many sets the flag and nothing else.
     #[test]
     fn records_are_pushed_in_the_order_of_the_hops(header in headers()) {
-        let empty = Header { records: Vec::new(), overflow: false, ..header.clone() };
+        let empty = TelemetryHeader { records: Vec::new(), overflow: false, ..header.clone() };
         let mut bytes = empty.encode();
         let room = usize::from(header.capacity_hops).min(header.profile.max_hops());
         for (index, record) in header.records.iter().enumerate() {
@@ -168,7 +168,7 @@ proptest! {
         }
         let records = header.records[..header.records.len().min(room)].to_vec();
         let overflow = header.records.len() > room;
-        prop_assert_eq!(bytes, Header { records, overflow, ..header }.encode());
+        prop_assert_eq!(bytes, TelemetryHeader { records, overflow, ..header }.encode());
     }
 
     /// Whatever the octets: an answer or a line of text, and a push that is refused as foreign changes nothing.
@@ -180,11 +180,11 @@ proptest! {
             bytes[usize::from(at) % length] = value;
         }
         bytes.truncate(usize::from(cut) % 300);
-        match Header::decode(&bytes) {
+        match TelemetryHeader::decode(&bytes) {
             Ok((header, used)) => {
                 prop_assert!(used <= bytes.len() && header.records.len() <= MAX_HOPS);
                 let again = header.encode();
-                prop_assert_eq!(Header::decode(&again), Ok((header, again.len())));
+                prop_assert_eq!(TelemetryHeader::decode(&again), Ok((header, again.len())));
             }
             Err(error) => prop_assert!(!error.to_string().contains('\n')),
         }
@@ -197,15 +197,15 @@ proptest! {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let good = || Header::new(Profile::Lean, 2, edge()).encode();
+    let good = || TelemetryHeader::new(RecordProfile::Lean, 2, edge()).encode();
     let wrong = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good();
         change(&mut bytes);
-        let error = Header::decode(&bytes).unwrap_err();
+        let error = TelemetryHeader::decode(&bytes).unwrap_err();
         // A hop writes into none of them, but for those whose fault is behind the trace.
         (error, push_record(&mut bytes, &NodeRecord::default()).is_ok())
     };
-    assert!(Header::decode(&good()).is_ok());
+    assert!(TelemetryHeader::decode(&good()).is_ok());
     assert_eq!(wrong(&|bytes| bytes.truncate(63)), (WireError::Truncated { need: 64, have: 63 }, true));
     assert_eq!(wrong(&|bytes| bytes.truncate(1)), (WireError::Truncated { need: 8, have: 1 }, false));
     assert_eq!(wrong(&|bytes| bytes.clear()), (WireError::Truncated { need: 8, have: 0 }, false));
@@ -233,10 +233,10 @@ fn what_is_wrong_is_named() {
 #[test]
 fn foreign_options_and_padding_are_skipped() {
     // Router alert (RFC 2711), Pad1 twice, then ours.
-    let bytes = Header::new(Profile::Lean, 0, edge()).encode();
+    let bytes = TelemetryHeader::new(RecordProfile::Lean, 0, edge()).encode();
     let alert: &[u8] = &[6, 4, 5, 2, 0, 0, 0, 0];
     let with = [alert, &bytes[4..], &[0, 0, 0, 0]].concat();
-    let (header, used) = Header::decode(&with).unwrap();
+    let (header, used) = TelemetryHeader::decode(&with).unwrap();
     assert_eq!((header.edge, used), (Some(edge()), 40));
     // A hop writes only where it finds a trace at once.
     let mut with = with;
@@ -245,12 +245,12 @@ fn foreign_options_and_padding_are_skipped() {
 
 #[test]
 fn a_full_trace_gets_the_overflow_flag_and_nothing_else() {
-    let mut bytes = Header::new(Profile::Counted, 1, edge()).encode();
+    let mut bytes = TelemetryHeader::new(RecordProfile::Counted, 1, edge()).encode();
     let record =
         |node| NodeRecord { node, hop_limit: 60, flow_dropped: Some(3), occupancy: Some(0.5), ..NodeRecord::default() };
     push_record(&mut bytes, &record(1)).unwrap();
     assert_eq!(push_record(&mut bytes, &record(2)), Err(Refused::Full));
-    let (header, _) = Header::decode(&bytes).unwrap();
+    let (header, _) = TelemetryHeader::decode(&bytes).unwrap();
     assert!(header.overflow);
     let [first] = header.records[..] else { panic!("{header:?}") };
     assert_eq!((first.node, first.flow_dropped, first.room_packets, first.dropped), (1, Some(3), None, None));
@@ -259,19 +259,19 @@ fn a_full_trace_gets_the_overflow_flag_and_nothing_else() {
 
 #[test]
 fn what_a_hop_does_not_know_is_all_ones_and_nonsense_is_not_known() {
-    let mut bytes = Header::new(Profile::Full, 1, edge()).encode();
+    let mut bytes = TelemetryHeader::new(RecordProfile::Full, 1, edge()).encode();
     push_record(&mut bytes, &NodeRecord { node: 5, ..NodeRecord::default() }).unwrap();
     assert!(bytes[20..56].iter().all(|octet| *octet == 0xff), "{bytes:02x?}");
-    let (header, _) = Header::decode(&bytes).unwrap();
+    let (header, _) = TelemetryHeader::decode(&bytes).unwrap();
     assert_eq!(header.records, [NodeRecord { node: 5, ..NodeRecord::default() }]);
     // A fraction of a second of two seconds; a signal of +5 dBm.
     bytes[24..32].copy_from_slice(&[0, 0, 0, 1, 0, 0x1e, 0x84, 0x80]);
     bytes[48] = 5;
-    let (header, _) = Header::decode(&bytes).unwrap();
+    let (header, _) = TelemetryHeader::decode(&bytes).unwrap();
     assert_eq!((header.records[0].at, header.records[0].rssi_dbm), (None, None));
     // No flow at all, though there is a packet.
     bytes[38] = 0;
-    let (header, _) = Header::decode(&bytes).unwrap();
+    let (header, _) = TelemetryHeader::decode(&bytes).unwrap();
     assert_eq!(header.records[0].flows, Some(1));
 }
 

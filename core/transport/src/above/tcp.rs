@@ -11,14 +11,14 @@
 use paceline_cc::{Controller, Nanos, Time};
 
 use super::{Above, Ahead, Delivered, NOT_SENT, Took};
-use crate::config::Config;
-use crate::driver::Arrived;
+use crate::config::SenderConfig;
+use crate::driver::ArrivalClock;
 use crate::endpoint::{Sender, SenderStats, Steering};
 use crate::segment::{AckSegment, Segment};
 use crate::sender::{Delivery, Digest, Fired, FlowSender};
 
 /// A sender in which `upper` decides what TCP, driven by `lower`, is given to send. The receiver is that of streams.
-pub fn sender(config: &Config, upper: Box<dyn Controller>, lower: Box<dyn Controller>) -> Box<dyn Sender> {
+pub fn sender(config: &SenderConfig, upper: Box<dyn Controller>, lower: Box<dyn Controller>) -> Box<dyn Sender> {
     Box::new(AboveTcp { above: Above::new(config, upper), tcp: FlowSender::new(config, lower, Delivery::Reliable, 0) })
 }
 
@@ -127,7 +127,7 @@ impl Sender for AboveTcp {
         }
         self.above.lost(now, lost);
         // Chunks that waited for an earlier one were reported by an acknowledgement before: their times are not known here.
-        let arrived = ack.arrivals.as_deref().map_or(Arrived::Newest(ack.received_at), Arrived::Each);
+        let arrived = ack.arrivals.as_deref().map_or(ArrivalClock::Newest(ack.received_at), ArrivalClock::Each);
         let (una, took) = (self.tcp.una, Took::Reported);
         let acked = self.above.delivered(now, &Delivered { upto: una, at: now, repaired, took, arrived });
         let ahead = self.tcp.board.highest().and_then(|upto| {

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Lost, Time};
 
-use crate::packet::{Packet, State};
+use crate::packet::{SentPacket, State};
 
 /// The packets of a flow in the order of their positions.
 #[derive(Default)]
 pub(super) struct Outstanding {
-    packets: VecDeque<Packet>,
+    packets: VecDeque<SentPacket>,
     /// Number of the packet at the front.
     first: u64,
     /// Serial of the last transmission.
@@ -23,7 +23,7 @@ pub(super) struct Outstanding {
     /// Packets in the state [`State::Delivered`].
     pub(super) held: u32,
     /// Newly delivered packets, as they were.
-    pub(super) fresh: Vec<Packet>,
+    pub(super) fresh: Vec<SentPacket>,
 }
 
 impl Outstanding {
@@ -39,7 +39,7 @@ impl Outstanding {
         self.waiting.len()
     }
 
-    fn get(&mut self, number: u64) -> Option<&mut Packet> {
+    fn get(&mut self, number: u64) -> Option<&mut SentPacket> {
         self.packets.get_mut(number.checked_sub(self.first)? as usize)
     }
 
@@ -48,7 +48,7 @@ impl Outstanding {
     }
 
     /// A new packet leaves.
-    pub(super) fn push(&mut self, mut packet: Packet) {
+    pub(super) fn push(&mut self, mut packet: SentPacket) {
         self.serial += 1;
         packet.serial = self.serial;
         self.packets.push_back(packet);
@@ -56,7 +56,7 @@ impl Outstanding {
 
     /// The lost packet that has waited longest leaves again, or the last one that is in flight (a tail loss probe). Says whether
     /// it was lost.
-    pub(super) fn resend(&mut self, now: Time) -> Option<(&mut Packet, bool)> {
+    pub(super) fn resend(&mut self, now: Time) -> Option<(&mut SentPacket, bool)> {
         let mut again = None;
         while let Some(number) = self.waiting.pop_front() {
             if self.get(number).is_some_and(|packet| packet.state == State::Lost) {
@@ -143,7 +143,7 @@ impl Outstanding {
 
     /// Packet `number` is lost, if it is in flight, again for `repair`.
     fn drop_once(&mut self, number: u64, repair: bool, lost: &mut Vec<Lost>) -> bool {
-        let fits = |packet: &&mut Packet| packet.state == State::InFlight && packet.retransmitted == repair;
+        let fits = |packet: &&mut SentPacket| packet.state == State::InFlight && packet.retransmitted == repair;
         let Some(packet) = self.get(number).filter(fits) else { return false };
         packet.state = State::Lost;
         lost.push(packet.lost());

@@ -78,7 +78,7 @@ struct Agent {
 const START: Counters = Counters::start(MSS as u32);
 
 impl Agent {
-    fn new(config: &Config, controller: Box<dyn Controller>, interval: Nanos) -> Self {
+    fn new(config: &SenderConfig, controller: Box<dyn Controller>, interval: Nanos) -> Self {
         let flow = Counted::new(config, controller, &START);
         let bidden = Arc::new(Bidden { glides: flow.glides(), ..Bidden::default() });
         let phase = Phase::Open;
@@ -115,7 +115,7 @@ impl Agent {
             srtt: sender.srtt(),
             departures: self.departures.take(),
             phase,
-            limit: if sender.unsent() > 0 { Limit::Window } else { Limit::Application },
+            limit: if sender.unsent() > 0 { FlowLimit::Window } else { FlowLimit::Application },
         }
     }
 
@@ -163,7 +163,7 @@ struct Run {
 
 /// Runs a flow of `bytes` for `span`, steered by counters where there is an interval of reports.
 fn run(native: Box<dyn Controller>, link: Link, bytes: u64, span: Nanos, interval: Option<Nanos>) -> Run {
-    let config = Config::default();
+    let config = SenderConfig::default();
     let (mut agent, lower) = match interval {
         None => (None, native),
         Some(interval) => {
@@ -360,7 +360,7 @@ proptest! {
     fn whatever_the_counters_say_no_step_panics(
         steps in prop::collection::vec(prop::array::uniform8(0_u64..4000), 1..200)
     ) {
-        let mut flow = Counted::new(&Config::default(), controller("cubic"), &START);
+        let mut flow = Counted::new(&SenderConfig::default(), controller("cubic"), &START);
         let mut counters = START;
         for [time, una, next, ahead, lost, resent, other, rtt] in steps {
             counters.at += Nanos::from_micros(time);
@@ -384,7 +384,7 @@ proptest! {
 #[test]
 fn a_short_silence_of_reports_costs_no_byte() {
     // The whole transfer in one report.
-    let flow = &mut Counted::new(&Config::default(), controller("cubic"), &START);
+    let flow = &mut Counted::new(&SenderConfig::default(), controller("cubic"), &START);
     let all = Counters {
         at: Time::from_millis(100),
         una: 100 * MSS,
@@ -422,7 +422,7 @@ fn a_controllers_time_does_not_run_backwards_when_departures_are_reported_after_
     let at = |millis| Time::ZERO + Nanos::from_millis(millis);
     let times = Arc::new(Mutex::new(Vec::new()));
     let seen = Observed::wrap(controller("verus"), Some(Box::new(Times(times.clone()))));
-    let mut flow = Counted::new(&Config::default(), seen, &START);
+    let mut flow = Counted::new(&SenderConfig::default(), seen, &START);
     let sent = |now, next, departures| Counters { at: now, next, in_flight: 1, departures, ..START };
     flow.report(&sent(at(1), MSS, Some((at(1), at(1)))));
     flow.tick(at(20));
@@ -437,7 +437,7 @@ fn a_controllers_time_does_not_run_backwards_when_departures_are_reported_after_
 
 #[test]
 fn a_delivery_behind_holes_is_counted_once() {
-    let mut flow = Counted::new(&Config::default(), controller("fixed:window=100"), &START);
+    let mut flow = Counted::new(&SenderConfig::default(), controller("fixed:window=100"), &START);
     let mut report = |millis, una: u64, ahead| {
         let (una, next) = (una * MSS, 20 * MSS);
         let highest = if ahead > 0 { next } else { una };

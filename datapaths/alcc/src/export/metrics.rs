@@ -223,7 +223,7 @@ impl TypedMetric for Histogram {
 
 #[cfg(test)]
 mod tests {
-    use paceline_scrape::{Format, expose};
+    use paceline_scrape::{ScrapeFormat, expose};
 
     use super::*;
 
@@ -231,7 +231,7 @@ mod tests {
     fn each_figure_that_is_offered_is_there_under_its_name() {
         let socket = |bytes| Line { rtt_ms: Some(20.0), queue_bytes: bytes, retransmits: 1, ..Line::default() };
         let process = Process { closed_retransmits: 2, sockets: vec![socket(5), socket(6)], ..Process::default() };
-        let text = expose(&registry(&Answers { processes: vec![process], ..Answers::default() }), Format::Text);
+        let text = expose(&registry(&Answers { processes: vec![process], ..Answers::default() }), ScrapeFormat::Text);
         for series in FIGURES.iter().filter_map(Figure::series) {
             assert!(text.lines().any(|line| line.starts_with(&format!("{series}{{"))), "{series} in {text}");
         }
@@ -246,7 +246,8 @@ mod tests {
         let rtts = Rtts { counts: std::array::from_fn(|at| at as u64), sum_ns: 1_500_000_000 };
         let process = Process { rtts, version: "1.2.3".to_owned(), sockets: vec![socket], ..Process::default() };
         let silent = [(7, 1)].into();
-        let text = expose(&registry(&Answers { processes: vec![process], silent, ..Answers::default() }), Format::Text);
+        let text =
+            expose(&registry(&Answers { processes: vec![process], silent, ..Answers::default() }), ScrapeFormat::Text);
         for line in [
             "paceline_build_info{version=\"1.2.3\"} 1",
             "paceline_rtt_seconds_bucket{le=\"0.002\",program=\"\",pid=\"0\"} 1",
@@ -267,7 +268,7 @@ mod tests {
     fn counts_that_a_process_made_up_overflow_nothing() {
         let rtts = Rtts { counts: [u64::MAX / 3; 17], sum_ns: u64::MAX };
         let answers = Answers { processes: vec![Process { rtts, ..Process::default() }], ..Answers::default() };
-        let text = expose(&registry(&answers), Format::OpenMetrics);
+        let text = expose(&registry(&answers), ScrapeFormat::OpenMetrics);
         assert!(
             text.contains(&format!("paceline_rtt_seconds_count{{program=\"\",pid=\"0\"}} {}\n", u64::MAX)),
             "{text}"

@@ -3,7 +3,7 @@
 use paceline_cc::observe::{Event, Observed, Observer};
 use paceline_cc::testing::assert_passes_on;
 use paceline_cc::{Env, Spec};
-use paceline_transport::{Above, Arrived, Config, Delivered, Took};
+use paceline_transport::{Above, ArrivalClock, Delivered, SenderConfig, Took};
 
 use super::*;
 
@@ -12,7 +12,7 @@ const MSS: u64 = 1448;
 fn flows(group: &Group, spec: &str, count: usize) -> Vec<Above> {
     let spec: Spec = spec.parse().unwrap();
     let member = || group.member(|| spec.build(&Env::default()), MSS as u32);
-    (0..count).map(|_| Above::new(&Config::default(), member())).collect()
+    (0..count).map(|_| Above::new(&SenderConfig::default(), member())).collect()
 }
 
 fn hand_over(flow: &mut Above, now: Time) {
@@ -41,7 +41,7 @@ fn the_aggregate_sees_handshakes_and_what_ended_a_burst() {
     let (group, seen) = (Group::default(), Seen::default());
     let spec: Spec = "fixed:window=20".parse().unwrap();
     let make = || Observed::wrap(spec.build(&Env::default()), Some(Box::new(seen.clone())));
-    let mut flows = [(); 2].map(|()| Above::new(&Config::default(), group.member(make, MSS as u32)));
+    let mut flows = [(); 2].map(|()| Above::new(&SenderConfig::default(), group.member(make, MSS as u32)));
     let ms = Nanos::from_millis;
     flows[0].connected(Time::from_millis(1), ms(30));
     assert_eq!(lock(&seen.0).pop(), Some((ms(30), ms(30), 0, false)));
@@ -51,7 +51,7 @@ fn the_aggregate_sees_handshakes_and_what_ended_a_burst() {
     flows[1].connected(Time::from_millis(3), ms(20));
     let (_, min_rtt, in_flight, _) = lock(&seen.0).pop().unwrap();
     assert_eq!((min_rtt, in_flight), (ms(20), 12 * MSS), "another handshake leaves what is in flight");
-    let news = |upto, at| Delivered { upto, at, repaired: false, took: Took::Reported, arrived: Arrived::Unknown };
+    let news = |upto, at| Delivered { upto, at, repaired: false, took: Took::Reported, arrived: ArrivalClock::Unknown };
     flows[0].delivered(Time::from_millis(32), &news(12 * MSS, Time::from_millis(32)));
     assert_eq!(lock(&seen.0).pop().map(|(.., limited)| limited), Some(false));
     flows[0].queued(u64::MAX);
@@ -96,7 +96,8 @@ fn one_window_is_shared_in_equal_parts_and_what_one_leaves_the_other_takes() {
         for n in [1, 0] {
             let upto = flows[n].una() + MSS * 5;
             let upto = upto.min(flows[n].next());
-            let news = Delivered { upto, at: now, repaired: false, took: Took::Reported, arrived: Arrived::Unknown };
+            let news =
+                Delivered { upto, at: now, repaired: false, took: Took::Reported, arrived: ArrivalClock::Unknown };
             flows[n].delivered(now, &news);
             hand_over(&mut flows[n], now);
         }

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use paceline_cc::{Nanos, Time};
-use paceline_transport::{Ahead, Arrived, Delivered, Took};
+use paceline_transport::{Ahead, ArrivalClock, Delivered, Took};
 
 use super::{Queued, Source};
 use crate::clock;
@@ -78,7 +78,7 @@ impl Queued {
         link.counters.delivered = upto;
         link.counters.marked += u64::from(repaired);
         let took = if self.source == Source::Info { took(link) } else { Took::Reported };
-        let news = link.above.delivered(now, &Delivered { upto, at, repaired, took, arrived: Arrived::Unknown });
+        let news = link.above.delivered(now, &Delivered { upto, at, repaired, took, arrived: ArrivalClock::Unknown });
         self.news_at = now;
         link.note_rtt(now, news);
         match self.source {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use paceline_scrape::{Format, expose};
+use paceline_scrape::{ScrapeFormat, expose};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::{Board, Flow};
+use super::{Board, BoardFlow};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Way {
@@ -33,7 +33,7 @@ struct Hop {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct End {
+struct LivePublisher {
     role: &'static str,
     host: String,
 }
@@ -41,7 +41,7 @@ struct End {
 type Amounts<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
 
 /// What is known, in a format for Prometheus.
-pub fn encode(board: &Board, now: Instant, format: Format) -> String {
+pub fn encode(board: &Board, now: Instant, format: ScrapeFormat) -> String {
     let mut whole = paceline_scrape::registry([env!("CARGO_PKG_VERSION")]);
     let registry = whole.sub_registry_with_prefix("int");
     packets(registry, board);
@@ -78,7 +78,7 @@ fn packets(registry: &mut Registry, board: &Board) {
 }
 
 fn flows(registry: &mut Registry, board: &Board) {
-    let mut ways: BTreeMap<(String, String), Vec<&Flow>> = BTreeMap::new();
+    let mut ways: BTreeMap<(String, String), Vec<&BoardFlow>> = BTreeMap::new();
     for flow in board.flows.values() {
         ways.entry((flow.publisher.clone(), flow.path.clone())).or_default().push(flow);
     }
@@ -90,7 +90,7 @@ fn flows(registry: &mut Registry, board: &Board) {
         let way = Way { sink, path };
         count.get_or_create(&way).set(flows.len() as i64);
         window.get_or_create(&way).set(flows.iter().filter_map(|flow| flow.report.cwnd_echo).map(f64::from).sum());
-        let largest = |of: &dyn Fn(&Flow) -> Option<u64>| flows.iter().filter_map(|flow| of(flow)).max();
+        let largest = |of: &dyn Fn(&BoardFlow) -> Option<u64>| flows.iter().filter_map(|flow| of(flow)).max();
         if let Some(micros) = largest(&|flow| Some(flow.report.lat_us?.p95)) {
             latency.get_or_create(&way).set(micros as f64 * 1e-6);
         }
@@ -147,13 +147,13 @@ fn hops(registry: &mut Registry, board: &Board) {
 }
 
 fn ends(registry: &mut Registry, board: &Board, now: Instant) {
-    let up = Amounts::<End>::default();
-    let silent = Amounts::<End>::default();
-    let published = Family::<End, Counter>::default();
-    let dropped = Family::<End, Counter>::default();
-    let refused = Family::<End, Counter>::default();
+    let up = Amounts::<LivePublisher>::default();
+    let silent = Amounts::<LivePublisher>::default();
+    let published = Family::<LivePublisher, Counter>::default();
+    let dropped = Family::<LivePublisher, Counter>::default();
+    let refused = Family::<LivePublisher, Counter>::default();
     for ((role, host), end) in &board.ends {
-        let key = End { role: role.name(), host: host.clone() };
+        let key = LivePublisher { role: role.name(), host: host.clone() };
         up.get_or_create(&key).set(end.health.up_s as f64);
         silent.get_or_create(&key).set(now.saturating_duration_since(end.heard).as_secs_f64());
         published.get_or_create(&key).inc_by(end.health.published);

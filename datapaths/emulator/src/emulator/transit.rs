@@ -19,7 +19,7 @@ const FLOWS: usize = 1024;
 /// The node at the entry of one direction of a link. It writes a record into each packet that has a header for it, before the
 /// packet is queued; everything else passes as it is.
 #[derive(Debug)]
-pub struct Transit {
+pub struct HopWriter {
     node: MeteredHop,
     /// Numbers from 1 on.
     flows: HashMap<FlowKey, u32>,
@@ -28,7 +28,7 @@ pub struct Transit {
     due: Time,
 }
 
-impl Transit {
+impl HopWriter {
     /// Of a node, which says to `reports` ten times a second how its queue is, while packets come.
     pub fn new(node: MeteredHop, reports: Option<Sender<NodeReport>>) -> Self {
         Self { node, flows: HashMap::new(), reports, due: Time::ZERO }

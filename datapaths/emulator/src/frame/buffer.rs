@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layout::Layout;
-use super::virtio::Partial;
+use super::virtio::PartialChecksum;
 
 /// Buffers kept for the next frames (our choice: 4 MB).
 const KEPT: usize = 64;
@@ -48,14 +48,14 @@ pub(super) struct Buffer {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     /// One packet, and what of it is still to be computed.
-    Packet(Option<Partial>),
+    Packet(Option<PartialChecksum>),
     /// This many packets behind one header, each with `size` bytes of payload but the last, which may have fewer.
     Segments { layout: Layout, size: u16, count: u16 },
 }
 
 impl Buffer {
     /// One packet.
-    pub(super) fn packet(bytes: Vec<u8>, partial: Option<Partial>) -> Self {
+    pub(super) fn packet(bytes: Vec<u8>, partial: Option<PartialChecksum>) -> Self {
         let range = 0..bytes.len();
         Self { bytes, range, content: Content::Packet(partial), home: None }
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::layout::{CWR, FIN, PSH, Part, RST, SYN, Transport, URG};
 use super::packet::{Frame, View, partial};
-use super::virtio::{Kind, Segmentation, Virtio};
+use super::virtio::{FrameKind, Segmentation, Virtio};
 
 /// Largest frame: with the header of a link and of a VLAN it stays below the 65,536 bytes that Linux lets an interface send
 /// without splitting (`GSO_LEGACY_MAX_SIZE`).
@@ -209,9 +209,9 @@ impl Group {
                 let flags = part.flags | self.ending;
                 layout.header(head.stored(), Part { length: self.payload, flags, ..*part }, headers);
                 let kind = match (layout.transport, layout.six) {
-                    (Transport::Udp, _) => Kind::Udp,
-                    (Transport::Tcp, false) => Kind::Tcp4,
-                    (Transport::Tcp, true) => Kind::Tcp6,
+                    (Transport::Udp, _) => FrameKind::Udp,
+                    (Transport::Tcp, false) => FrameKind::Tcp4,
+                    (Transport::Tcp, true) => FrameKind::Tcp6,
                 };
                 let split = Segmentation { kind, cwr: part.flags & CWR != 0, size: part.length as u16 };
                 self.virtio = Virtio { split: Some(split), ..partial(*layout) };

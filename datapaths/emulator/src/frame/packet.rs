@@ -8,7 +8,7 @@ use paceline_cc::{Codepoint, Time};
 
 use super::buffer::{Buffer, Content, Pool};
 use super::layout::{CWR, FIN, Layout, PSH, Part, Transport, complete};
-use super::virtio::{Kind, Partial, Virtio};
+use super::virtio::{FrameKind, PartialChecksum, Virtio};
 use super::{ecn, set_ecn};
 
 /// Frames up to this many bytes are copied out of the buffer into which they were read (our choice: several packets, so that a few
@@ -43,7 +43,7 @@ pub(crate) struct Entry {
 /// A frame that is not what its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a frame that is not what its header says")]
-pub struct Malformed;
+pub struct MalformedFrame;
 
 impl Frame {
     /// A packet that arrived at `arrived`.
@@ -61,7 +61,7 @@ impl Frame {
     ///
     /// # Errors
     /// When the frame is not what `virtio` says.
-    pub fn split(virtio: Virtio, bytes: Vec<u8>, arrived: Time) -> Result<impl Iterator<Item = Self>, Malformed> {
+    pub fn split(virtio: Virtio, bytes: Vec<u8>, arrived: Time) -> Result<impl Iterator<Item = Self>, MalformedFrame> {
         let content = content(virtio, &bytes)?;
         let range = 0..bytes.len();
         Ok(Self::all(Buffer::new(bytes, range, content, None), arrived))
@@ -76,8 +76,8 @@ impl Frame {
         pool: &Pool,
         arrived: Time,
         frames: &mut Vec<Self>,
-    ) -> Result<(), Malformed> {
-        let bytes = slot.get(range.clone()).ok_or(Malformed)?;
+    ) -> Result<(), MalformedFrame> {
+        let bytes = slot.get(range.clone()).ok_or(MalformedFrame)?;
         let content = content(virtio, bytes)?;
         if let Content::Packet(partial) = content {
             frames.push(Self::of(Buffer::packet(bytes.to_vec(), partial), arrived));
@@ -117,7 +117,7 @@ impl Frame {
             Content::Packet(partial) => {
                 let mut bytes = whole.to_vec();
                 set_ecn(&mut bytes, self.ecn);
-                if let Some(Partial { start, offset }) = partial {
+                if let Some(PartialChecksum { start, offset }) = partial {
                     complete(&mut bytes, usize::from(start), usize::from(start) + usize::from(offset));
                 }
                 Cow::Owned(bytes)
@@ -257,28 +257,28 @@ pub(super) struct View {
 
 /// What is to be done with a packet of this layout: its checksum.
 pub(super) fn partial(layout: Layout) -> Virtio {
-    let checksum = Some(Partial { start: layout.start as u16, offset: layout.checksum() as u16 });
+    let checksum = Some(PartialChecksum { start: layout.start as u16, offset: layout.checksum() as u16 });
     Virtio { checksum, split: None, header: layout.payload as u16 }
 }
 
 /// What a frame holds, as its header says.
-fn content(virtio: Virtio, bytes: &[u8]) -> Result<Content, Malformed> {
-    if let Some(Partial { start, offset }) = virtio.checksum
+fn content(virtio: Virtio, bytes: &[u8]) -> Result<Content, MalformedFrame> {
+    if let Some(PartialChecksum { start, offset }) = virtio.checksum
         && usize::from(start) + usize::from(offset) + 2 > bytes.len()
     {
-        return Err(Malformed);
+        return Err(MalformedFrame);
     }
     let Some(split) = virtio.split else { return Ok(Content::Packet(virtio.checksum)) };
-    let layout = Layout::of(bytes).ok_or(Malformed)?;
+    let layout = Layout::of(bytes).ok_or(MalformedFrame)?;
     let kind = match (layout.transport, layout.six) {
-        (Transport::Tcp, false) => Kind::Tcp4,
-        (Transport::Tcp, true) => Kind::Tcp6,
-        (Transport::Udp, _) => Kind::Udp,
+        (Transport::Tcp, false) => FrameKind::Tcp4,
+        (Transport::Tcp, true) => FrameKind::Tcp6,
+        (Transport::Udp, _) => FrameKind::Udp,
     };
     if kind != split.kind || split.size == 0 {
-        return Err(Malformed);
+        return Err(MalformedFrame);
     }
     let count = (bytes.len() - layout.payload).div_ceil(usize::from(split.size)).max(1);
-    let count = u16::try_from(count).map_err(|_| Malformed)?;
+    let count = u16::try_from(count).map_err(|_| MalformedFrame)?;
     Ok(Content::Segments { layout, size: split.size, count })
 }

@@ -16,7 +16,7 @@ const ECN: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Virtio {
     /// Where a checksum is to be computed.
-    pub checksum: Option<Partial>,
+    pub checksum: Option<PartialChecksum>,
     /// How the frame is to be split.
     pub split: Option<Segmentation>,
     /// Bytes of all headers; 0: not said.
@@ -25,7 +25,7 @@ pub struct Virtio {
 
 /// A checksum that is not complete: its field has the sum of the pseudo-header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Partial {
+pub struct PartialChecksum {
     /// The first byte that it covers; it covers the rest of the packet.
     pub start: u16,
     /// Where its field is, from `start`.
@@ -36,7 +36,7 @@ pub struct Partial {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segmentation {
     /// Which packets.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The first of them has the flag CWR.
     pub cwr: bool,
     /// Payload bytes of each packet but the last, which may have fewer.
@@ -45,7 +45,7 @@ pub struct Segmentation {
 
 /// Which packets a frame is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// TCP over IPv4.
     Tcp4,
     /// TCP over IPv6.
@@ -65,13 +65,13 @@ impl Virtio {
         let [flags, gso, h0, h1, s0, s1, c0, c1, o0, o1] = bytes;
         let kind = match gso & !ECN {
             0 => None,
-            TCP4 => Some(Kind::Tcp4),
-            TCP6 => Some(Kind::Tcp6),
-            UDP => Some(Kind::Udp),
-            other => Some(Kind::Other(other)),
+            TCP4 => Some(FrameKind::Tcp4),
+            TCP6 => Some(FrameKind::Tcp6),
+            UDP => Some(FrameKind::Udp),
+            other => Some(FrameKind::Other(other)),
         };
         let size = u16::from_ne_bytes([s0, s1]);
-        let partial = Partial { start: u16::from_ne_bytes([c0, c1]), offset: u16::from_ne_bytes([o0, o1]) };
+        let partial = PartialChecksum { start: u16::from_ne_bytes([c0, c1]), offset: u16::from_ne_bytes([o0, o1]) };
         Self {
             checksum: (flags & NEEDS_CSUM != 0).then_some(partial),
             split: kind.map(|kind| Segmentation { kind, cwr: gso & ECN != 0, size }),
@@ -82,15 +82,15 @@ impl Virtio {
     /// Its bytes, for a frame that follows `before` bytes of a link-layer header.
     pub fn write(&self, before: u16) -> [u8; Self::BYTES] {
         let (flags, partial) = match self.checksum {
-            Some(Partial { start, offset }) => (NEEDS_CSUM, Partial { start: start + before, offset }),
-            None => (0, Partial { start: 0, offset: 0 }),
+            Some(PartialChecksum { start, offset }) => (NEEDS_CSUM, PartialChecksum { start: start + before, offset }),
+            None => (0, PartialChecksum { start: 0, offset: 0 }),
         };
         let (gso, size) = self.split.map_or((0, 0), |split| {
             let kind = match split.kind {
-                Kind::Tcp4 => TCP4,
-                Kind::Tcp6 => TCP6,
-                Kind::Udp => UDP,
-                Kind::Other(other) => other,
+                FrameKind::Tcp4 => TCP4,
+                FrameKind::Tcp6 => TCP6,
+                FrameKind::Udp => UDP,
+                FrameKind::Other(other) => other,
             };
             (kind | if split.cwr { ECN } else { 0 }, split.size)
         });
@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn headers_are_read_as_they_are_written() {
-        let checksum = Some(Partial { start: 20, offset: 16 });
+        let checksum = Some(PartialChecksum { start: 20, offset: 16 });
         let split = |kind, cwr| Some(Segmentation { kind, cwr, size: 1448 });
         let splits = [
             None,
-            split(Kind::Tcp4, true),
-            split(Kind::Tcp6, false),
-            split(Kind::Udp, false),
-            split(Kind::Other(3), false),
+            split(FrameKind::Tcp4, true),
+            split(FrameKind::Tcp6, false),
+            split(FrameKind::Udp, false),
+            split(FrameKind::Other(3), false),
         ];
         for split in splits {
             for checksum in [None, checksum] {
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn the_fields_stand_where_the_kernel_has_them() {
-        let split = Some(Segmentation { kind: Kind::Tcp4, cwr: true, size: 0x1234 });
-        let virtio = Virtio { checksum: Some(Partial { start: 20, offset: 16 }), split, header: 40 };
+        let split = Some(Segmentation { kind: FrameKind::Tcp4, cwr: true, size: 0x1234 });
+        let virtio = Virtio { checksum: Some(PartialChecksum { start: 20, offset: 16 }), split, header: 40 };
         let words = |bytes: [u8; Virtio::BYTES]| {
             let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
             (bytes[0], bytes[1], word(2), word(4), word(6), word(8))

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::Direction;
+use paceline_experiment::DumbbellWay;
 use paceline_path::Schedule;
 
-use crate::emulator::{Passage, Tap};
+use crate::emulator::{EmulatorTap, Passage};
 use crate::log::{LogLost, Sink};
 use paceline_linux::clock::Clock;
 
@@ -28,7 +28,7 @@ const KEPT: usize = 1 << 16;
 pub struct Mahimahi {
     name: String,
     sink: Sink,
-    direction: Direction,
+    direction: DumbbellWay,
     schedule: Option<Schedule>,
     /// Lines in the order of their times, then of their writing.
     kept: BTreeMap<(u64, u64), String>,
@@ -47,12 +47,12 @@ impl Mahimahi {
         name: &str,
         file: W,
         clock: Clock,
-        direction: Direction,
+        direction: DumbbellWay,
         schedule: Option<Schedule>,
         place: impl FnOnce(W) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
         let mut sink = Sink::new(file, place)?;
-        let link = if direction == Direction::Down { "downlink" } else { "uplink" };
+        let link = if direction == DumbbellWay::Down { "downlink" } else { "uplink" };
         let started = clock.unix_nanos(Time::ZERO) / 1_000_000;
         writeln!(sink, "# mahimahi mm-link ({link}), written by paceline\n# init timestamp: {started}")?;
         writeln!(sink, "# base timestamp: 0")?;
@@ -94,7 +94,7 @@ impl Mahimahi {
     }
 }
 
-impl Tap for Mahimahi {
+impl EmulatorTap for Mahimahi {
     fn entered(&mut self, passage: &Passage<'_>) {
         if passage.direction == self.direction {
             self.keep(passage.entered, &format!("+ {}", passage.bytes.len()));
@@ -125,7 +125,7 @@ impl Tap for Mahimahi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline_path::{Split, Trace};
+    use paceline_path::{DelaySplit, Trace};
     use std::sync::{Arc, Mutex};
 
     #[test]
@@ -139,11 +139,11 @@ mod tests {
         let trace = Trace::from_millis("t", vec![1, 1, 4]).unwrap();
         let schedule = Some(Schedule::from_trace(Arc::new(trace)));
         let clock = Clock::new();
-        let mut log = Mahimahi::new("m.log", Vec::new(), clock, Direction::Down, schedule, place).unwrap();
+        let mut log = Mahimahi::new("m.log", Vec::new(), clock, DumbbellWay::Down, schedule, place).unwrap();
         let ms = Nanos::from_millis;
         let passage = |entered: u64, bytes: &'static [u8]| {
-            let (entered, delay) = (Time::from_millis(entered), Split::default());
-            let (direction, released) = (Direction::Down, Time::NEVER);
+            let (entered, delay) = (Time::from_millis(entered), DelaySplit::default());
+            let (direction, released) = (DumbbellWay::Down, Time::NEVER);
             Passage {
                 link: 0,
                 direction,
@@ -161,9 +161,9 @@ mod tests {
         log.entered(&first);
         log.entered(&passage(3, &[0; 40]));
         log.dropped(&passage(3, &[0; 40]));
-        log.entered(&Passage { direction: Direction::Up, ..first });
+        log.entered(&Passage { direction: DumbbellWay::Up, ..first });
         // Left the link at 1 ms, and 20 ms later the path.
-        let delay = Split { propagation: ms(20), queue: ms(1), transmission: Nanos::ZERO };
+        let delay = DelaySplit { propagation: ms(20), queue: ms(1), transmission: Nanos::ZERO };
         log.left(&Passage { at: Time::from_millis(21), delay, ..first });
         log.entered(&passage(6, &[0; 600]));
         log.finish().unwrap();

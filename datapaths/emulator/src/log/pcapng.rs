@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::Direction;
+use paceline_experiment::DumbbellWay;
 use pcap_parser::{
     EnhancedPacketBlock, InterfaceDescriptionBlock, Linktype, OptionCode, PcapNGOption, SectionHeaderBlock, ToVec,
 };
 
-use crate::emulator::{Passage, Tap};
+use crate::emulator::{EmulatorTap, Passage};
 use crate::log::{LogLost, Sink};
 use paceline_linux::clock::Clock;
 
@@ -192,14 +192,14 @@ fn cooked(packet: &[u8], flags: u32) -> [u8; COOKED] {
     header
 }
 
-impl Tap for Pcapng {
+impl EmulatorTap for Pcapng {
     fn entered(&mut self, passage: &Passage<'_>) {
-        let interface = if passage.direction == Direction::Down { FAR } else { NEAR };
+        let interface = if passage.direction == DumbbellWay::Down { FAR } else { NEAR };
         self.write(passage, interface, INBOUND);
     }
 
     fn left(&mut self, passage: &Passage<'_>) {
-        let interface = if passage.direction == Direction::Down { NEAR } else { FAR };
+        let interface = if passage.direction == DumbbellWay::Down { NEAR } else { FAR };
         self.write(passage, interface, OUTBOUND);
     }
 
@@ -221,7 +221,7 @@ impl Tap for Pcapng {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline_path::Split;
+    use paceline_path::DelaySplit;
     use pcap_parser::traits::PcapNGPacketBlock;
     use pcap_parser::{Block, parse_pcapng};
     use std::sync::{Arc, Mutex};
@@ -239,10 +239,10 @@ mod tests {
         let bytes: Vec<u8> = (0x45..0x45 + 60).collect();
         let six: Vec<u8> = (0x60..0x60 + 40).collect();
         let at = Time::from_nanos(1_000_000_007);
-        let (released, delay) = (Time::NEVER, Split::default());
+        let (released, delay) = (Time::NEVER, DelaySplit::default());
         let down = Passage {
             link: 0,
-            direction: Direction::Down,
+            direction: DumbbellWay::Down,
             id: 0,
             bytes: &bytes,
             entered: at,
@@ -252,7 +252,7 @@ mod tests {
             marked: false,
             reason: None,
         };
-        let up = Passage { direction: Direction::Up, bytes: &bytes[..20], ..down };
+        let up = Passage { direction: DumbbellWay::Up, bytes: &bytes[..20], ..down };
         log.entered(&down);
         log.left(&down);
         log.left(&up);

@@ -7,13 +7,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::mpsc::Sender;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{Graph, Hop, MeteredHop, Way};
+use paceline_experiment::{Graph, GraphHop, MeteredHop, Way};
 use paceline_path::Path;
 use paceline_telemetry::NodeReport;
 
 use super::attached::{Attached, Hub};
 use super::{Block, Site, Wire, WorldError, fit};
-use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, Setup, Tap, Transit};
+use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, EmulatorTap, HopWriter, Setup};
 use crate::frame::Frame;
 use paceline_linux::clock::Clock;
 use paceline_linux::interface::Interfaces;
@@ -26,7 +26,7 @@ pub struct Nodes {
     /// By link: where its first hop begins, and where it ends.
     ports: Vec<[Attached; 2]>,
     /// By link, where its hops take part in telemetry.
-    transit: Vec<[Option<Transit>; 2]>,
+    transit: Vec<[Option<HopWriter>; 2]>,
 }
 
 impl Nodes {
@@ -70,7 +70,8 @@ impl Nodes {
     pub fn with_telemetry(mut self, graph: &Graph, reports: &Sender<NodeReport>) -> Self {
         for ((link, down), transit) in links(graph).zip(&mut self.transit) {
             let number = 2 * link as u16;
-            let hop = |node: u32, egress: u16| Some(Transit::new(MeteredHop::new(node, egress), Some(reports.clone())));
+            let hop =
+                |node: u32, egress: u16| Some(HopWriter::new(MeteredHop::new(node, egress), Some(reports.clone())));
             *transit = [hop(down.from, number), hop(down.to, number + 1)];
         }
         self
@@ -86,7 +87,7 @@ impl Nodes {
     pub fn join(
         self,
         paths: Vec<Path<Frame>>,
-        taps: Vec<Box<dyn Tap>>,
+        taps: Vec<Box<dyn EmulatorTap>>,
         clock: Clock,
         bound: Nanos,
     ) -> Result<Network, WorldError> {
@@ -154,7 +155,7 @@ fn route(graph: &Graph, sites: &[Site], node: u32) -> Result<(), NamespaceError>
 }
 
 /// The links of a graph by number, each as its first hop.
-fn links(graph: &Graph) -> impl Iterator<Item = (usize, &Hop)> {
+fn links(graph: &Graph) -> impl Iterator<Item = (usize, &GraphHop)> {
     graph.hops().iter().step_by(2).enumerate()
 }
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use paceline_cc::{Nanos, Time};
 use paceline_kernel::Records;
-use paceline_telemetry::{Record, Tuple};
+use paceline_telemetry::{PathRecord, Tuple};
 
-use crate::flows::{Flow, FlowMaps};
+use crate::flows::{FlowMaps, TrackedFlow};
 
 /// What is older is of a flow that has ended, or whose agent has. Our choice: twenty times as long as a report can count.
 const FORGOTTEN: Nanos = Nanos::from_secs(10);
@@ -49,19 +49,19 @@ impl Maps {
     }
 
     /// The flows that sources have put headers on lately, or may soon; `None` where there is no source.
-    pub(super) fn sent(&self, now: Time) -> Option<Vec<Flow>> {
+    pub(super) fn sent(&self, now: Time) -> Option<Vec<TrackedFlow>> {
         let oldest = now.as_nanos().saturating_sub(LATELY.as_nanos());
         let flows = self.sources.iter().flat_map(|source| source.heard_of_since(oldest));
         (!self.sources.is_empty()).then(|| flows.collect())
     }
 
     /// The flow of these ends, if a source has put a header on it and it goes on.
-    pub(super) fn flow(&self, of: &Tuple) -> Option<Flow> {
+    pub(super) fn flow(&self, of: &Tuple) -> Option<TrackedFlow> {
         self.sources.iter().find_map(|source| source.flow(of)).filter(|flow| !flow.ended)
     }
 
     /// Writes a flow's record for every controller. An error: a map refused it, because it is full.
-    pub(super) fn write(&self, cookie: u64, record: &Record) -> io::Result<()> {
+    pub(super) fn write(&self, cookie: u64, record: &PathRecord) -> io::Result<()> {
         self.records.write(cookie, record)
     }
 

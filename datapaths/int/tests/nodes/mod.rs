@@ -14,11 +14,11 @@ use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt,
 };
 use nix::sys::time::TimeVal;
-use paceline_int::{NodeError, Sink};
+use paceline_int::{NodeError, SinkNode};
 use paceline_linux::interface::Interfaces;
 use paceline_linux::namespace::Namespace;
 use paceline_linux::namespace::{Privilege, privilege};
-use paceline_telemetry::{FlowReport, Header};
+use paceline_telemetry::{FlowReport, TelemetryHeader};
 
 /// Longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -167,7 +167,7 @@ fn hashed(hash: u64, octets: &[u8]) -> u64 {
 }
 
 /// Runs `work` while the sink reports, and a moment longer; gives all reports.
-pub(crate) fn reports_of(sink: &mut Sink, work: impl FnOnce() + Send) -> Vec<FlowReport> {
+pub(crate) fn reports_of(sink: &mut SinkNode, work: impl FnOnce() + Send) -> Vec<FlowReport> {
     let mut reports = Vec::new();
     thread::scope(|scope| {
         let working = scope.spawn(work);
@@ -230,10 +230,10 @@ pub(crate) fn ipv6(frame: &[u8]) -> Option<(usize, u8, u8)> {
 }
 
 /// The header of telemetry of a frame, if it has one, and what is behind it.
-pub(crate) fn telemetry(frame: &[u8]) -> Option<(Header, &[u8])> {
+pub(crate) fn telemetry(frame: &[u8]) -> Option<(TelemetryHeader, &[u8])> {
     let (length, 0, _) = ipv6(frame)? else { return None };
     let payload = frame.get(ETHERNET + 40..ETHERNET + 40 + length)?;
-    let (header, octets) = Header::decode(payload).ok()?;
+    let (header, octets) = TelemetryHeader::decode(payload).ok()?;
     Some((header, &payload[octets..]))
 }
 

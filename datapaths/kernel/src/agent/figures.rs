@@ -8,7 +8,7 @@ use paceline_cc::histogram::Histogram;
 
 /// What became of an agent's flows so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct AgentFigures {
     /// Flows that a controller steers now.
     pub steered: u64,
     /// Flows that were left to CUBIC because nothing was chosen for them.
@@ -73,9 +73,9 @@ impl Counting {
         Duration::from_micros(self.reactions.lock().unwrap_or_else(PoisonError::into_inner).quantile(share))
     }
 
-    pub(super) fn figures(&self) -> Figures {
+    pub(super) fn figures(&self) -> AgentFigures {
         let read = |what: &AtomicU64| what.load(Ordering::Relaxed);
-        Figures {
+        AgentFigures {
             steered: read(&self.steered),
             declined: read(&self.declined),
             refused: read(&self.refused),
@@ -84,7 +84,7 @@ impl Counting {
             wakes: read(&self.wakes),
             reaction_p50: self.quantile(0.5),
             reaction_p99: self.quantile(0.99),
-            ..Figures::default()
+            ..AgentFigures::default()
         }
     }
 }

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Env, Misfit, Nanos, Rate, Spec, Time};
-use paceline_transport::{Config, Counted};
+use paceline_transport::{Counted, SenderConfig};
 
 use super::figures::Counting;
 use super::mapped::{Answer, Answers, BUDGET, DECLINED, FOLLOWS, GLIDES};
 use super::news::Item;
-use super::report::{Kind, NewFlow, Report};
+use super::report::{Kind, Report, SelectedFlow};
 
 /// The least time between two reports of a flow. Our choice: less than the agent's own [`super::REST`], so that a report finds it
 /// at the next look.
@@ -29,10 +29,10 @@ const REPORTS_PER_RTT: u64 = 4;
 const QUIET: Nanos = Nanos::from_secs(2);
 
 /// Who decides what steers a flow.
-pub(super) type Choose = Box<dyn FnMut(&NewFlow) -> Option<Spec> + Send>;
+pub(super) type Choose = Box<dyn FnMut(&SelectedFlow) -> Option<Spec> + Send>;
 
 /// Who sees the controller of this flow, made with this.
-pub(super) type Observe = Box<dyn FnMut(&NewFlow, &Env) -> Option<Box<dyn Observer>> + Send>;
+pub(super) type Observe = Box<dyn FnMut(&SelectedFlow, &Env) -> Option<Box<dyn Observer>> + Send>;
 
 /// Its own end, and the other.
 type Ends = (SocketAddr, SocketAddr);
@@ -80,7 +80,7 @@ impl Flows {
         match report.kind {
             Kind::New => {
                 self.end(report.slot);
-                if let Some(flow) = NewFlow::read(bytes) {
+                if let Some(flow) = SelectedFlow::read(bytes) {
                     self.begin(&report, &flow);
                 }
             }
@@ -107,7 +107,7 @@ impl Flows {
         }
     }
 
-    fn begin(&mut self, report: &Report, flow: &NewFlow) {
+    fn begin(&mut self, report: &Report, flow: &SelectedFlow) {
         let answer = Answer { generation: report.generation, window: 1, ..Answer::default() };
         let chosen = (self.choose)(flow);
         let spec = chosen.and_then(|spec| match TCP_AGENT.carries(&spec) {
@@ -127,7 +127,7 @@ impl Flows {
         self.seed += 1;
         let env = Env { mss: counters.mss.max(1), seed: self.seed, paced: false };
         let controller = Observed::wrap(spec.build(&env), (self.observe)(flow, &env));
-        let counted = Counted::new(&Config::default(), controller, &counters);
+        let counted = Counted::new(&SenderConfig::default(), controller, &counters);
         let ends = (flow.local, flow.remote);
         self.slots.insert(ends, report.slot);
         let flow = Flow { counted, answer, ends, armed: Time::NEVER, heard: counters.at };

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use paceline_cc::{Nanos, Phase, Time};
 use paceline_linux::layout::{u16_at, u32_at, u64_at};
-use paceline_transport::{Counters, Limit, Samples};
+use paceline_transport::{Counters, FlowLimit, Samples};
 
 /// Bytes of `struct report`.
 const REPORT: usize = 112;
@@ -55,7 +55,7 @@ pub(super) struct Report {
 
 /// A TCP flow that has selected the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewFlow {
+pub struct SelectedFlow {
     /// Its own end.
     pub local: SocketAddr,
     /// The other end.
@@ -160,9 +160,9 @@ impl Report {
                 _ => Phase::Open,
             },
             limit: match self.flags {
-                1 => Limit::Window,
-                2 => Limit::Application,
-                _ => Limit::Unknown,
+                1 => FlowLimit::Window,
+                2 => FlowLimit::Application,
+                _ => FlowLimit::Unknown,
             },
         }
     }
@@ -172,7 +172,7 @@ fn micros(micros: u64) -> Time {
     Time::from_nanos(micros.saturating_mul(1000))
 }
 
-impl NewFlow {
+impl SelectedFlow {
     /// Reads the ends from a greeting.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < GREETING {
@@ -219,17 +219,17 @@ mod tests {
 
     #[test]
     fn a_greeting_is_read() {
-        let flow = NewFlow::read(&bytes()).unwrap();
+        let flow = SelectedFlow::read(&bytes()).unwrap();
         assert_eq!(flow.local, "10.0.0.1:1234".parse().unwrap());
         assert_eq!(flow.remote, "10.0.0.2:80".parse().unwrap());
         assert_eq!(flow.namespace, 99);
         let mut six = bytes();
         six[112] = 10;
         six[124..140].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
-        assert_eq!(NewFlow::read(&six).unwrap().local, "[::1]:1234".parse().unwrap());
+        assert_eq!(SelectedFlow::read(&six).unwrap().local, "[::1]:1234".parse().unwrap());
         let report = Report::read(&bytes()).unwrap();
         assert_eq!((report.kind, report.slot, report.generation, report.at), (Kind::New, 7, 3, 5000));
-        assert!(Report::read(&bytes()[..111]).is_none() && NewFlow::read(&bytes()[..159]).is_none());
+        assert!(Report::read(&bytes()[..111]).is_none() && SelectedFlow::read(&bytes()[..159]).is_none());
         let mut odd = bytes();
         odd[32] = 9;
         assert!(Report::read(&odd).is_none());

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use paceline_cc::{Nanos, Rate};
 use paceline_emulator::Frame;
-use paceline_emulator::world::{Between, Far, World};
+use paceline_emulator::world::{Between, EmulatedWorld, Far};
 use paceline_kernel::{LoadError, Loaded, module};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
-use paceline_path::{Direction, Loss, Path};
+use paceline_path::{Direction, LossModel, Path};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 /// Time between two looks at the flow.
@@ -66,17 +66,20 @@ pub(crate) fn load(test: &str, name: &str) -> Option<Held> {
     }
 }
 
-fn world(link: &Link) -> World {
+fn world(link: &Link) -> EmulatedWorld {
     let delay = Nanos::from_millis(link.rtt_ms).mul_div(1, 2);
     let build =
         |direction: Direction| -> Path<Frame> { direction.build(7, delay + delay, &|_| Err("no trace")).unwrap() };
-    let loss = (link.loss > 0.0).then_some(Loss::Rate(link.loss));
+    let loss = (link.loss > 0.0).then_some(LossModel::Rate(link.loss));
     let queue = Some(link.queue.parse().unwrap());
     let down = Direction { rate: Some(Rate::from_mbps(link.mbps)), delay, loss, queue, ..Direction::default() };
     let up = Direction { delay, ..Direction::default() };
     let (down, up) = (build(down), build(up));
-    World::build(Far::Isolated, Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND })
-        .unwrap()
+    EmulatedWorld::build(
+        Far::Isolated,
+        Between { down, up, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND },
+    )
+    .unwrap()
 }
 
 fn socket(controller: &str) -> Socket {

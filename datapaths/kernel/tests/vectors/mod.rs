@@ -19,7 +19,7 @@ use paceline_cc::event_log::Reader;
 use paceline_cc::observe::{Event, Observer};
 use paceline_cc::{Controller, Nanos, Phase, Rate, Spec};
 use paceline_experiment::{Config, Flow, Seed, Subject, Tap, Topology, Via};
-use paceline_path::{Direction, Loss};
+use paceline_path::{Direction, LossModel};
 
 use crate::native::Native;
 
@@ -124,7 +124,7 @@ impl Observer for Watch {
 fn simulated(controller: &str, via: Via, mbps: f64, queue: &str, loss: f64) -> Vec<Answered> {
     let delay = Nanos::from_millis(20);
     let path = |direction: Direction| direction.build(7, delay + delay, &|_| Err("no trace")).unwrap();
-    let loss = (loss > 0.0).then_some(Loss::Rate(loss));
+    let loss = (loss > 0.0).then_some(LossModel::Rate(loss));
     let queue = Some(queue.parse().unwrap());
     let down = path(Direction { rate: Some(Rate::from_mbps(mbps)), delay, loss, queue, ..Direction::default() });
     let up = path(Direction { delay, ..Direction::default() });

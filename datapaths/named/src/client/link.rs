@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use paceline_cc::{Codepoint, Nanos, Time};
 use paceline_linux::clock::Clock;
 use paceline_udp::Offload;
-use paceline_udp::socket::{Datagram, Socket};
+use paceline_udp::socket::{Datagram, SessionSocket};
 
 use crate::resolver::{any_like, local_address_towards};
 
@@ -17,7 +17,7 @@ const LOOK: Nanos = Nanos::from_millis(200);
 /// A socket, connected, so that the kernel takes from the source alone and reports when no program listens there.
 pub(super) struct Link {
     pub(super) peer: SocketAddr,
-    pub(super) socket: Socket,
+    pub(super) socket: SessionSocket,
     local: SocketAddr,
     offload: Offload,
     looked_at: Time,
@@ -38,11 +38,11 @@ pub(super) enum Looked {
     Moved,
 }
 
-fn connected(peer: SocketAddr, offload: Offload) -> io::Result<(Socket, SocketAddr)> {
+fn connected(peer: SocketAddr, offload: Offload) -> io::Result<(SessionSocket, SocketAddr)> {
     let socket = UdpSocket::bind(any_like(peer))?;
     socket.connect(peer)?;
     let local = socket.local_addr()?;
-    Ok((Socket::new(socket, offload)?, local))
+    Ok((SessionSocket::new(socket, offload)?, local))
 }
 
 impl Link {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_icn::fetch::FetchStats;
-use paceline_icn::{Manifest, Name, Record};
+use paceline_icn::{Manifest, Name, SignedRecord};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -22,7 +22,7 @@ pub(super) enum Said {
     /// The manifest, verified; once, first.
     Manifest(Box<Manifest>),
     /// That of a signed name; in place of a manifest.
-    Record(Box<Record>),
+    Record(Box<SignedRecord>),
     /// The next bytes.
     Bytes(Vec<Bytes>),
     /// Units that came, for a file.

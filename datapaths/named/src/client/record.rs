@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use paceline_icn::name::Kind;
-use paceline_icn::{Name, Record};
+use paceline_icn::name::NameKind;
+use paceline_icn::{Name, SignedRecord};
 
 use super::reader::{Opening, Said};
 use super::requester::{self, Taker};
@@ -14,7 +14,12 @@ use super::{FetchError, Options};
 ///
 /// # Errors
 /// [`FetchError`].
-pub async fn record(name: &Name, sources: &[SocketAddr], known: u64, options: Options) -> Result<Record, FetchError> {
+pub async fn record(
+    name: &Name,
+    sources: &[SocketAddr],
+    known: u64,
+    options: Options,
+) -> Result<SignedRecord, FetchError> {
     let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Record { known })?;
     let _opening = Opening(Some(back));
     of(name, queue.recv().await)
@@ -32,7 +37,7 @@ pub fn record_blocking(
     sources: &[SocketAddr],
     known: u64,
     options: Options,
-) -> Result<Record, FetchError> {
+) -> Result<SignedRecord, FetchError> {
     let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Record { known })?;
     let _opening = Opening(Some(back));
     of(name, queue.blocking_recv())
@@ -44,7 +49,7 @@ pub fn record_blocking(
 /// # Errors
 /// [`FetchError`].
 pub async fn target(name: &Name, sources: &[SocketAddr], options: Options) -> Result<Name, FetchError> {
-    if name.kind() == Kind::Object {
+    if name.kind() == NameKind::Object {
         return Ok(*name);
     }
     record(name, sources, 0, options).await.map(|record| record.target)
@@ -58,13 +63,13 @@ pub async fn target(name: &Name, sources: &[SocketAddr], options: Options) -> Re
 /// # Panics
 /// Within an asynchronous runtime.
 pub fn target_blocking(name: &Name, sources: &[SocketAddr], options: Options) -> Result<Name, FetchError> {
-    if name.kind() == Kind::Object {
+    if name.kind() == NameKind::Object {
         return Ok(*name);
     }
     record_blocking(name, sources, 0, options).map(|record| record.target)
 }
 
-fn of(name: &Name, said: Option<Said>) -> Result<Record, FetchError> {
+fn of(name: &Name, said: Option<Said>) -> Result<SignedRecord, FetchError> {
     match said {
         Some(Said::Record(record)) => Ok(*record),
         Some(Said::End(_, Err(error))) => Err(error),

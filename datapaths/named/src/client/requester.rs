@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use paceline_cc::{Nanos, Time};
 use paceline_icn::fetch::{Fetch, FetchConfig, Output, Saved, SourceId};
-use paceline_icn::{FlowConfig, Name, Place, UNIT};
+use paceline_icn::{FlowConfig, Name, UNIT, UnitPlace};
 use paceline_linux::clock::Clock;
 use paceline_linux::thread::set_timer_slack;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -237,7 +237,7 @@ impl Requester {
     /// Bytes of a unit that are of the object and wanted.
     fn wanted_of(&self, unit: u64, bytes: u64) -> u64 {
         let place = self.fetch.manifest().and_then(|manifest| manifest.layout().place(unit));
-        let Some(Place::Data { index }) = place else { return 0 };
+        let Some(UnitPlace::Data { index }) = place else { return 0 };
         let start = index * UNIT as u64;
         (start + bytes).min(self.wanted.end).saturating_sub(start.max(self.wanted.start))
     }

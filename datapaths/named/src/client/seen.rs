@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use paceline_files::write_regular;
-use paceline_icn::fetch::Failed;
-use paceline_icn::name::Kind;
-use paceline_icn::{BadRecord, Name, Record, UNIT};
+use paceline_icn::fetch::FetchFailed;
+use paceline_icn::name::NameKind;
+use paceline_icn::{BadRecord, Name, SignedRecord, UNIT};
 
 use super::{FetchError, Options, record_blocking};
 use crate::store::{Links, StoreError, open_file};
@@ -19,7 +19,7 @@ use crate::store::{Links, StoreError, open_file};
 /// # Errors
 /// [`FetchError`]; [`FetchError::WentBack`] where the sources have an older record only.
 pub fn target_beside(name: &Name, sources: &[SocketAddr], out: &Path, options: Options) -> Result<Name, FetchError> {
-    if name.kind() == Kind::Object {
+    if name.kind() == NameKind::Object {
         return Ok(*name);
     }
     if out.symlink_metadata().is_ok_and(|found| !found.is_file()) {
@@ -29,7 +29,7 @@ pub fn target_beside(name: &Name, sources: &[SocketAddr], out: &Path, options: O
     let seen = read(&path)?.filter(|record| record.name() == *name);
     let known = seen.as_ref().map_or(0, |record| record.version);
     let record = record_blocking(name, sources, known, options).map_err(|error| match error {
-        FetchError::Failed { why: Failed::Record(BadRecord::Older { version, known }), name } => {
+        FetchError::Failed { why: FetchFailed::Record(BadRecord::Older { version, known }), name } => {
             FetchError::WentBack { name, version, known, path: path.display().to_string() }
         }
         error => error,
@@ -47,13 +47,13 @@ fn beside(out: &Path) -> PathBuf {
 }
 
 /// What stands there, if anything does: a record with its publisher's signature, of whatever name.
-fn read(path: &Path) -> Result<Option<Record>, FetchError> {
+fn read(path: &Path) -> Result<Option<SignedRecord>, FetchError> {
     let Some((file, found)) = open_file(path, Links::Refused)? else { return Ok(None) };
     let mut bytes = [0; UNIT];
     let record = (found.len() == UNIT as u64)
         .then(|| file.read_exact_at(&mut bytes, 0).ok())
         .flatten()
-        .and_then(|()| Record::decode(&bytes).ok())
+        .and_then(|()| SignedRecord::decode(&bytes).ok())
         .filter(|record| record.verify(&record.name(), 0).is_ok());
     // It may be a user's own file.
     let why = "is not the record of a signed name, which is to be kept there; move it away, or give another file";

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
-use paceline_icn::name::Kind;
+use paceline_icn::name::NameKind;
 use paceline_icn::{Manifest, Name};
 use paceline_scrape::Names;
 
@@ -87,7 +87,7 @@ async fn named(objects: &Objects, path: &str) -> Result<Led, GatewayError> {
     }
     let asked: Name =
         first.parse().map_err(|error: paceline_icn::name::NoName| GatewayError::NotFound(error.to_string()))?;
-    let fixed = asked.kind() == Kind::Object;
+    let fixed = asked.kind() == NameKind::Object;
     let name = objects.target(&asked).await?;
     let Some(inner) = inner else { return Ok(Led::To(Named { name, within: None, fixed })) };
     let inner = decoded(inner);

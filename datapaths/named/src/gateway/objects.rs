@@ -125,7 +125,7 @@ impl Objects {
 
     /// The object that a name stands for at the moment.
     pub(super) async fn target(&self, name: &Name) -> Result<Name, GatewayError> {
-        if name.kind() == paceline_icn::name::Kind::Object {
+        if name.kind() == paceline_icn::name::NameKind::Object {
             return Ok(*name);
         }
         let places = self.places(name, None).await?;

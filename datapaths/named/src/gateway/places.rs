@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use paceline_cc::Nanos;
-use paceline_icn::{Source, Standing, makes_room};
+use paceline_icn::{CountedAddress, Standing, makes_room};
 use tokio::sync::Notify;
 
 /// Who asks, and how its connection is ended.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
-    pub(super) source: Source,
+    pub(super) source: CountedAddress,
     pub(super) end: Arc<Notify>,
 }
 
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn client(host: u8) -> Client {
-        Client { source: Source::of(SocketAddr::from(([192, 0, 2, host], 1))), end: Arc::default() }
+        Client { source: CountedAddress::of(SocketAddr::from(([192, 0, 2, host], 1))), end: Arc::default() }
     }
 
     /// Whether its connection is ended.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use paceline_icn::{Layout, Place, Saved, UNIT, Verdict, Verifier};
+use paceline_icn::{Layout, Saved, UNIT, UnitPlace, UnitVerdict, Verifier};
 
 use super::{Form, Partial};
 use crate::store::StoreError;
@@ -27,11 +27,11 @@ pub struct SavedIndex {
 impl Saved for SavedIndex {
     fn read(&mut self, unit: u64, buffer: &mut [u8; UNIT]) -> bool {
         let offset = match (self.form, self.layout.place(unit)) {
-            (_, Some(Place::Manifest)) => {
+            (_, Some(UnitPlace::Manifest)) => {
                 *buffer = self.first;
                 return true;
             }
-            (_, Some(Place::Data { .. }) | None) => return false,
+            (_, Some(UnitPlace::Data { .. }) | None) => return false,
             (Form::Stored, _) => unit * UNIT as u64,
             (Form::Content, Some(place)) => self.end + Layout::indexes_before(unit, place) * UNIT as u64,
         };
@@ -55,7 +55,7 @@ impl Partial {
         let mut runs: Vec<Range<u64>> = Vec::new();
         let data = range.start / UNIT as u64..range.end.min(self.layout.length()).div_ceil(UNIT as u64);
         for unit in self.units() {
-            let Some(Place::Data { index }) = self.layout.place(unit) else { continue };
+            let Some(UnitPlace::Data { index }) = self.layout.place(unit) else { continue };
             if !data.contains(&index) {
                 continue;
             }
@@ -98,7 +98,7 @@ impl Partial {
                 }
             }
             let bytes = self.read(unit, &mut buffer).unwrap_or(0);
-            if !matches!(verifier.check(unit, &buffer[..bytes]), Verdict::Genuine | Verdict::Known) {
+            if !matches!(verifier.check(unit, &buffer[..bytes]), UnitVerdict::Genuine | UnitVerdict::Known) {
                 self.forget(unit);
                 dropped += 1;
             }

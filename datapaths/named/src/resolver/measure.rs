@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use paceline_icn::resolve::Found;
-use paceline_icn::wire::{Answer, MAX_MESSAGE, PADDED, Reason, Request};
+use paceline_icn::wire::{MAX_MESSAGE, MissingReason, PADDED, UnitAnswer, UnitRequest};
 use paceline_icn::{Name, Ranges};
 
 use super::{ResolveError, any_like, random, resolve, system};
@@ -151,7 +151,7 @@ impl Place {
     fn send(&mut self, name: &Name, sockets: &[(bool, UdpSocket)], now: Instant) -> Result<(), ResolveError> {
         let nonce = random()?;
         let ranges = Ranges::one(0);
-        let request = Request { nonce, name: *name, ranges, token: None, hops: 0, padded: PADDED };
+        let request = UnitRequest { nonce, name: *name, ranges, token: None, hops: 0, padded: PADDED };
         let mut bytes = Vec::new();
         request.encode(&mut bytes);
         if let Some((_, socket)) = sockets.iter().find(|(ipv4, _)| *ipv4 == self.measured.address.is_ipv4()) {
@@ -164,13 +164,15 @@ impl Place {
     }
 
     fn answered(&mut self, bytes: &[u8], now: Instant) {
-        let Ok(answer) = Answer::decode(bytes) else { return };
+        let Ok(answer) = UnitAnswer::decode(bytes) else { return };
         let (nonce, object) = match answer {
-            Answer::Data(data, _) => (data.nonce, Object::There),
-            Answer::Nack(nack) if matches!(nack.reason, Reason::Busy | Reason::NoToken) => (nack.nonce, Object::There),
-            Answer::Nack(nack) => (nack.nonce, Object::Lacking),
+            UnitAnswer::Data(data, _) => (data.nonce, Object::There),
+            UnitAnswer::Nack(nack) if matches!(nack.reason, MissingReason::Busy | MissingReason::NoToken) => {
+                (nack.nonce, Object::There)
+            }
+            UnitAnswer::Nack(nack) => (nack.nonce, Object::Lacking),
             // Comes before what says whether the object is there.
-            Answer::Grant(grant) => (grant.nonce, Object::Unsaid),
+            UnitAnswer::Grant(grant) => (grant.nonce, Object::Unsaid),
         };
         let Some(at) = self.sent.iter().position(|(known, _)| *known == nonce) else { return };
         let rtt = now.saturating_duration_since(self.sent[at].1);

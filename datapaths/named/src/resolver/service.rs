@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use paceline_files::{Draft, OutputError};
-use paceline_icn::resolve::{BadResolve, Entry, Limits, Registry, ResolveKey};
+use paceline_icn::resolve::{BadResolve, Limits, PlacedObject, Registry, ResolveKey};
 use serde::{Deserialize, Serialize};
 
 use super::{ResolveError, since_1970, system, unix_us};
@@ -179,7 +179,7 @@ fn restored(config: &ServiceConfig, state: &State) -> Result<Registry, ResolveEr
             why: error.to_string(),
         })?;
         // One that there is no room for any more is announced again.
-        registry.restore(Entry { name, address: *address, expires_s: *expires_s });
+        registry.restore(PlacedObject { name, address: *address, expires_s: *expires_s });
     }
     Ok(registry)
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use paceline_scrape::{Bound, Format, Server, expose, registry};
+use paceline_scrape::{BoundServer, ScrapeFormat, ScrapeServer, expose, registry};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -12,11 +12,11 @@ use prometheus_client::registry::Unit;
 
 use super::{Counts, ServerError, Shared};
 
-pub(super) fn bind(address: SocketAddr) -> Result<Bound, ServerError> {
-    Server::bind(address).map_err(|source| ServerError::bind(address, "--metrics", source))
+pub(super) fn bind(address: SocketAddr) -> Result<BoundServer, ServerError> {
+    ScrapeServer::bind(address).map_err(|source| ServerError::bind(address, "--metrics", source))
 }
 
-pub(super) fn answer(bound: Bound, shared: &Arc<Shared>) -> Result<Server, ServerError> {
+pub(super) fn answer(bound: BoundServer, shared: &Arc<Shared>) -> Result<ScrapeServer, ServerError> {
     let shared = Arc::clone(shared);
     let numbers = Box::new(move |format| encode(&shared.total(), format));
     bound.answer(numbers).map_err(|source| ServerError::of("no thread", source))
@@ -27,7 +27,7 @@ struct Refused {
     reason: &'static str,
 }
 
-fn encode(counts: &Counts, format: Format) -> String {
+fn encode(counts: &Counts, format: ScrapeFormat) -> String {
     let mut whole = registry([env!("CARGO_PKG_VERSION")]);
     let registry = whole.sub_registry_with_prefix("icn");
     let router = &counts.router;
@@ -80,7 +80,7 @@ mod tests {
     fn what_was_counted_is_there_under_its_name() {
         let mut counts = Counts { sent_bytes: 7, queued: 3, ..Counts::default() };
         counts.router.limited = 4;
-        let text = encode(&counts, Format::Text);
+        let text = encode(&counts, ScrapeFormat::Text);
         for line in [
             "paceline_icn_sent_bytes_total 7",
             "paceline_icn_queued_units 3",

@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::Bytes;
 use paceline_cc::{Codepoint, Env, Nanos, Spec, Time};
-use paceline_icn::wire::Reason;
+use paceline_icn::wire::MissingReason;
 use paceline_icn::{
-    Beginning, Failed, Fetch, Found, JobId, Layout, Missing, Name, Router, SourceId, UNIT, Units, Uplink,
+    Beginning, Fetch, FetchFailed, Found, JobId, Layout, Missing, Name, Router, SourceId, UNIT, Units, Uplink,
 };
 use paceline_linux::clock::Clock;
-use paceline_udp::socket::Socket;
+use paceline_udp::socket::SessionSocket;
 use paceline_udp::{Offload, random};
 
 use super::UpstreamConfig;
@@ -50,7 +50,7 @@ struct Around {
     /// Of signed names the largest version that was seen: none goes back while the router runs.
     versions: Kept<u64>,
     /// By fetch: a socket for each address.
-    sockets: BTreeMap<JobId, Vec<(SourceId, SocketAddr, Socket)>>,
+    sockets: BTreeMap<JobId, Vec<(SourceId, SocketAddr, SessionSocket)>>,
     /// What went wrong last that its operator should know.
     trouble: Option<String>,
 }
@@ -116,7 +116,7 @@ impl Upstream {
         missing: &Missing,
         router: &mut Router,
         reply: Reply<'_>,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), MissingReason> {
         self.fetches.want(now, missing, &mut self.around, router, reply)
     }
 
@@ -128,12 +128,12 @@ impl Upstream {
 }
 
 impl Around {
-    fn sockets(&self) -> io::Result<Vec<(SocketAddr, Socket)>> {
+    fn sockets(&self) -> io::Result<Vec<(SocketAddr, SessionSocket)>> {
         let socket = |address: &SocketAddr| {
             let local: SocketAddr = if address.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
             let socket = UdpSocket::bind(local)?;
             socket.connect(address)?;
-            Ok((*address, Socket::new(socket, Offload { send: false, receive: true })?))
+            Ok((*address, SessionSocket::new(socket, Offload { send: false, receive: true })?))
         };
         self.addresses.iter().map(socket).collect()
     }
@@ -217,7 +217,7 @@ impl Uplink for Around {
         self.versions.keep(*name, newest, 0);
     }
 
-    fn refused(&mut self, name: &Name, failed: &Failed) {
+    fn refused(&mut self, name: &Name, failed: &FetchFailed) {
         self.trouble = Some(format!("{name}: {failed}"));
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use paceline_cc::{Nanos, Time};
-use paceline_icn::wire::{DATA_HEAD, Data, Nack, Reason};
+use paceline_icn::wire::{DATA_HEAD, MissingReason, Nack, UnitHead};
 use paceline_icn::{Burst, Found, Name, Router, Secrets, Units};
 use paceline_linux::clock::Clock;
 
@@ -139,7 +139,7 @@ impl Worker {
         let units = burst.units;
         let read: Result<usize, Unread> = self.batch.fill(burst.to, units.count as usize, |bytes| {
             let last = view.read(&burst.name, units, bytes)?;
-            let mut head = Data {
+            let mut head = UnitHead {
                 nonce: burst.nonce,
                 unit: units.first,
                 stored_units: burst.stored_units,
@@ -161,9 +161,9 @@ impl Worker {
     fn refuse(&mut self, burst: &Burst, unread: Unread) {
         self.counts.unread += 1;
         let (reason, retry_after) = match unread {
-            Unread::Changed => (Reason::Changed, Nanos::ZERO),
-            Unread::Gone if self.view.upstream.is_some() => (Reason::Busy, AGAIN),
-            Unread::Gone => (Reason::NotFound, Nanos::ZERO),
+            Unread::Changed => (MissingReason::Changed, Nanos::ZERO),
+            Unread::Gone if self.view.upstream.is_some() => (MissingReason::Busy, AGAIN),
+            Unread::Gone => (MissingReason::NotFound, Nanos::ZERO),
         };
         let mut message = Vec::new();
         Nack { nonce: burst.nonce, units: burst.units, reason, retry_after }.encode(&mut message);

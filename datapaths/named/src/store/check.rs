@@ -2,7 +2,7 @@
 
 use std::io::IoSliceMut;
 
-use paceline_icn::{Name, UNIT, Units, Verdict, Verifier};
+use paceline_icn::{Name, UNIT, UnitVerdict, Units, Verifier};
 
 use super::error::StoreError;
 use super::{ReadError, Store, Stored, cannot};
@@ -49,7 +49,7 @@ fn check_stored(stored: &Stored, progress: &mut dyn FnMut(u64, u64)) -> Result<C
             ReadError::Changed | ReadError::Absent => StoreError::Changed { path: stored.path().to_owned() },
         })?;
         for (unit, bytes) in run.iter().zip(read.chunks(UNIT)) {
-            if verifier.check(unit, bytes) != Verdict::Genuine {
+            if verifier.check(unit, bytes) != UnitVerdict::Genuine {
                 return Err(damaged(stored.path(), unit, units));
             }
         }
@@ -68,9 +68,9 @@ fn check_partial(partial: &Partial, progress: &mut dyn FnMut(u64, u64)) -> Resul
             ReadError::Changed | ReadError::Absent => damaged(partial.path(), unit, units),
         })?;
         match verifier.check(unit, &buffer[..bytes]) {
-            Verdict::Genuine | Verdict::Known => checked.genuine += 1,
-            Verdict::Early => checked.unknown += 1,
-            Verdict::Corrupt | Verdict::Foreign => return Err(damaged(partial.path(), unit, units)),
+            UnitVerdict::Genuine | UnitVerdict::Known => checked.genuine += 1,
+            UnitVerdict::Early => checked.unknown += 1,
+            UnitVerdict::Corrupt | UnitVerdict::Foreign => return Err(damaged(partial.path(), unit, units)),
         }
         progress(checked.genuine + checked.unknown, partial.held_units());
     }

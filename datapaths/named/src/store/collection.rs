@@ -132,15 +132,15 @@ impl<'de> Visitor<'de> for Files {
 
 #[cfg(test)]
 mod tests {
-    use paceline_icn::name::Kind;
+    use paceline_icn::name::NameKind;
 
     use super::*;
 
     #[test]
     fn json_holds_the_same_files() {
-        let name = Name::new(Kind::Object, [1; 32]);
+        let name = Name::new(NameKind::Object, [1; 32]);
         let files =
-            [("low/0.ts", name), ("index.m3u8", Name::new(Kind::Object, [2; 32])), ("a.b", name), ("a/b", name)];
+            [("low/0.ts", name), ("index.m3u8", Name::new(NameKind::Object, [2; 32])), ("a.b", name), ("a/b", name)];
         let collection = Collection::from(BTreeMap::from(files.map(|(path, name)| (path.to_owned(), name))));
         let json = collection.to_json();
         let again = Collection::from_json(&json).expect("it was written so");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn paths_may_stand_in_any_order_and_twice() {
-        let names: Vec<Name> = (1..=4).map(|byte| Name::new(Kind::Object, [byte; 32])).collect();
+        let names: Vec<Name> = (1..=4).map(|byte| Name::new(NameKind::Object, [byte; 32])).collect();
         let json =
             format!("{{\"c\":\"{}\",\"a\":\"{}\",\"b\":\"{}\",\"a\":\"{}\"}}", names[0], names[1], names[2], names[3]);
         let collection = Collection::from_json(json.as_bytes()).expect("a collection");

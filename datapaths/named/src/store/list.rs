@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use paceline_icn::{Name, Record};
+use paceline_icn::{Name, SignedRecord};
 
 use super::error::{StoreError, cannot};
 use super::{CACHE, Store, Stored};
@@ -36,7 +36,7 @@ pub enum What {
         media_type: String,
     },
     /// The record of a signed name.
-    Record(Record),
+    Record(SignedRecord),
 }
 
 impl Stat {

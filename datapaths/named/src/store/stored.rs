@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::uio::preadv;
 use paceline_icn::manifest::name_of;
-use paceline_icn::name::Kind;
-use paceline_icn::{Layout, Manifest, Name, Record, UNIT, Units};
+use paceline_icn::name::NameKind;
+use paceline_icn::{Layout, Manifest, Name, SignedRecord, UNIT, Units};
 
 use super::error::{StoreError, cannot};
 use super::{Links, is_in_place, open_file};
@@ -26,7 +26,7 @@ pub struct Stored {
 #[derive(Debug)]
 enum Head {
     Object(Manifest, Layout),
-    Record(Record),
+    Record(SignedRecord),
 }
 
 /// Buffers that one system call takes (`UIO_MAXIOV` of Linux).
@@ -69,15 +69,15 @@ impl Stored {
             read => read.map_err(|error| cannot("read", path, error))?,
         }
         let head = match name.kind() {
-            Kind::Object => {
+            NameKind::Object => {
                 let manifest = Manifest::decode(&first).ok().filter(|_| name_of(&first) == *name);
                 let manifest = manifest.ok_or_else(|| damaged(0, "is not the one of this name"))?;
                 let layout = manifest.layout();
                 Head::Object(manifest, layout)
             }
-            Kind::Signed => {
+            NameKind::Signed => {
                 // Whether it has expired is for its receiver to judge.
-                let record = Record::decode(&first).ok().filter(|record| record.verify(name, 0).is_ok());
+                let record = SignedRecord::decode(&first).ok().filter(|record| record.verify(name, 0).is_ok());
                 Head::Record(record.ok_or_else(|| damaged(1, "is not the one of this name"))?)
             }
         };
@@ -117,7 +117,7 @@ impl Stored {
     }
 
     /// The record, where it is one.
-    pub const fn record(&self) -> Option<&Record> {
+    pub const fn record(&self) -> Option<&SignedRecord> {
         match &self.head {
             Head::Object(..) => None,
             Head::Record(record) => Some(record),

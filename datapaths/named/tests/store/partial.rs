@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, symlink};
 
-use paceline_icn::{UNIT, Units, Verdict, Verifier};
+use paceline_icn::{UNIT, UnitVerdict, Units, Verifier};
 use paceline_named::partial::{Form, Partial, Paths};
 use paceline_named::store::{ReadError, StoreError};
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ fn a_verifier_goes_on_where_the_part_stands() {
     assert!(!partial.has(130));
     let missing: Vec<u64> = (0..units.len() as u64).filter(|unit| !partial.has(*unit)).collect();
     for unit in missing {
-        assert_eq!(verifier.check(unit, &units[unit as usize]), Verdict::Genuine);
+        assert_eq!(verifier.check(unit, &units[unit as usize]), UnitVerdict::Genuine);
         partial.write(unit, &units[unit as usize]).expect("room");
     }
     assert!(verifier.is_done() && partial.is_whole());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use paceline_icn::{Shares, Source};
+use paceline_icn::{CountedAddress, Shares};
 
 use super::Who;
 
@@ -17,7 +17,7 @@ const MOST: usize = 128;
 const LEFT: Duration = Duration::from_hours(1);
 
 /// Who began which, where no scope says it: since the server began.
-pub(super) struct Begun(Mutex<(Shares<Source>, BTreeMap<PathBuf, Source>)>);
+pub(super) struct Begun(Mutex<(Shares<CountedAddress>, BTreeMap<PathBuf, CountedAddress>)>);
 
 impl Default for Begun {
     fn default() -> Self {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn address(host: u8) -> Who {
-        Who::Address(Source::of(SocketAddr::from(([192, 0, 2, host], 1))))
+        Who::Address(CountedAddress::of(SocketAddr::from(([192, 0, 2, host], 1))))
     }
 
     /// How many parts of `who` may be begun.

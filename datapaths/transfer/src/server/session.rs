@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use paceline_alcc::Framing;
 use paceline_alcc::transfer::{Answer, Breach, HASH, Heard, Kind, Request, Server, Status};
 use paceline_cc::{Ability, Env, ReceiverHalf, Spec};
-use paceline_icn::Source;
+use paceline_icn::CountedAddress;
 
 use super::store::{Taking, exists, refusal};
 use super::strangers::Stranger;
@@ -185,7 +185,7 @@ impl Session<'_> {
             {
                 refused("it has no key, and so takes and gives files over loopback only; start it with --key or --open")
             }
-            None => Ok(Who::Address(Source::of(self.outcome.peer))),
+            None => Ok(Who::Address(CountedAddress::of(self.outcome.peer))),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use paceline_cc::Nanos;
-use paceline_icn::{Source, Standing, makes_room};
+use paceline_icn::{CountedAddress, Standing, makes_room};
 
 /// Most of them (our choice: each is a thread with a small stack in use, for some round trips where it means it).
 const MOST: usize = 256;
@@ -19,7 +19,7 @@ pub(super) struct Strangers {
 }
 
 struct Waiting {
-    source: Source,
+    source: CountedAddress,
     since: Instant,
     leaves: Arc<AtomicBool>,
     /// Where nothing can be said yet: to be shut down.
@@ -40,7 +40,7 @@ impl Strangers {
 
     /// Another one from `peer`. Where there are too many, the one that has waited longest of the address with most leaves.
     pub(super) fn enter(self: &Arc<Self>, peer: SocketAddr, stream: Option<TcpStream>) -> Stranger {
-        let (source, now, leaves) = (Source::of(peer), Instant::now(), Arc::<AtomicBool>::default());
+        let (source, now, leaves) = (CountedAddress::of(peer), Instant::now(), Arc::<AtomicBool>::default());
         let mut table = self.lock();
         if table.1.len() >= MOST {
             let idle = |since: Instant| u64::try_from(now.duration_since(since).as_nanos()).unwrap_or(u64::MAX);

@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::wire::control::Job;
+use crate::wire::control::SessionJob;
 
 const KEY: [u8; 32] = [4; 32];
 
-fn listener(key: Option<Key>) -> Listener {
+fn listener(key: Option<SessionKey>) -> Listener {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     Listener::bind(loopback, key, Offload::NONE, Clock::new()).unwrap()
 }
@@ -14,7 +14,7 @@ fn hello(controller: &str, name: &str) -> Hello {
     Hello {
         random: [9; 16],
         cookie: None,
-        job: Job::Generate,
+        job: SessionJob::Generate,
         mss: 1400,
         arrivals: true,
         ack_every: 1,
@@ -65,7 +65,7 @@ fn packets() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn no_stranger_gets_more_than_it_sent(packet in packets()) {
-        for key in [None, Some(Key::new(KEY))] {
+        for key in [None, Some(SessionKey::new(KEY))] {
             let length = answered(&mut listener(key), &packet);
             prop_assert!(length <= packet.len(), "{length} bytes for {}", packet.len());
         }
@@ -76,7 +76,7 @@ proptest! {
 fn the_shortest_hello_is_answered() {
     let shortest = hello("", "");
     for (key, signed_with, answer) in
-        [(None, NO_KEY, 98), (Some(Key::new(KEY)), KEY, 98), (Some(Key::new(KEY)), NO_KEY, 90)]
+        [(None, NO_KEY, 98), (Some(SessionKey::new(KEY)), KEY, 98), (Some(SessionKey::new(KEY)), NO_KEY, 90)]
     {
         let packet = shortest.packet(&signed_with).unwrap();
         assert_eq!((packet.len(), answered(&mut listener(key), &packet)), (110, answer));

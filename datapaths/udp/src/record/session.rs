@@ -12,11 +12,11 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use paceline_cc::{Nanos, Rate};
 use paceline_linux::clock::Clock;
 
-use super::{Recorded, Side, Terms, record};
+use super::{EndRecording, SessionSide, Terms, record};
 use crate::seal::TAG;
-use crate::transfer::{Content, Place, Plan, PlanError, TransferError, give, take};
-use crate::wire::control::{Hello, Job};
-use crate::{Accepted, Agreed, Channel, HandshakeError, Key, Listener, Offload, Unanswered, connect};
+use crate::transfer::{Content, ContentPlace, PlanError, TransferError, TransferPlan, give, take};
+use crate::wire::control::{Hello, SessionJob};
+use crate::{Accepted, Agreed, Channel, HandshakeError, Listener, Offload, SessionKey, Unanswered, connect};
 
 /// Each packet has an arrival time of its own.
 const OFFLOAD: Offload = Offload { send: true, receive: false };
@@ -46,29 +46,34 @@ pub enum RecordError {
 ///
 /// # Errors
 /// [`RecordError`] when there is none.
-pub fn ask(peer: SocketAddr, key: Option<&Key>, terms: &Terms, patience: Nanos) -> Result<Recorded, RecordError> {
-    let hello = hello(Job::Record, terms.text());
+pub fn ask(
+    peer: SocketAddr,
+    key: Option<&SessionKey>,
+    terms: &Terms,
+    patience: Nanos,
+) -> Result<EndRecording, RecordError> {
+    let hello = hello(SessionJob::Record, terms.text());
     let (channel, _) = connect(peer, key, hello, OFFLOAD, Clock::new(), patience)?;
     let never = AtomicBool::new(false);
-    Ok(record(channel, terms, Side::Client, overhead(key), patience, &never, &mut |_| {})?)
+    Ok(record(channel, terms, SessionSide::Client, overhead(key), patience, &never, &mut |_| {})?)
 }
 
-/// Brings the trace that `peer` recorded, which has so many bytes ([`Recorded::other`]).
+/// Brings the trace that `peer` recorded, which has so many bytes ([`EndRecording::other`]).
 ///
 /// # Errors
 /// [`RecordError`] when it does not come.
 pub fn fetch(
     peer: SocketAddr,
-    key: Option<&Key>,
+    key: Option<&SessionKey>,
     terms: &Terms,
     bytes: u64,
     patience: Nanos,
 ) -> Result<Vec<u8>, RecordError> {
-    let (clock, hello) = (Clock::new(), hello(Job::Fetch, terms.name()));
-    let plan = Plan::of(&hello, patience)?;
+    let (clock, hello) = (Clock::new(), hello(SessionJob::Fetch, terms.name()));
+    let plan = TransferPlan::of(&hello, patience)?;
     let (channel, _) = connect(peer, key, hello, OFFLOAD, clock, patience)?;
     let file = Arc::new(in_memory()?);
-    let place = Place { file: Arc::clone(&file), bytes, keep: Box::new(|| Ok(())) };
+    let place = ContentPlace { file: Arc::clone(&file), bytes, keep: Box::new(|| Ok(())) };
     take(channel, clock, &plan, Some(place), Nanos::from_secs(1), &mut |_| {})?;
     let mut trace = vec![0; bytes as usize];
     file.read_exact_at(&mut trace, 0)?;
@@ -83,7 +88,7 @@ enum Work {
     /// A recording; the marker says that there is one.
     Record(Terms, Arc<()>),
     /// A trace that is fetched.
-    Give(Plan, Vec<u8>),
+    Give(TransferPlan, Vec<u8>),
 }
 
 /// Waits for recordings, and takes part in one after the other.
@@ -103,7 +108,12 @@ impl RecordServer {
     ///
     /// # Errors
     /// As [`Listener::bind`].
-    pub fn bind(address: SocketAddr, key: Option<Key>, most: Rate, patience: Nanos) -> Result<Self, HandshakeError> {
+    pub fn bind(
+        address: SocketAddr,
+        key: Option<SessionKey>,
+        most: Rate,
+        patience: Nanos,
+    ) -> Result<Self, HandshakeError> {
         let (clock, overhead) = (Clock::new(), overhead(key.as_ref()));
         let listener = Listener::bind(address, key, OFFLOAD, clock)?;
         Ok(Self { listener, clock, most, patience, overhead, waiting: Waiting::default(), recording: Arc::new(()) })
@@ -138,7 +148,7 @@ impl RecordServer {
 
 fn agree(hello: &Hello, most: Rate, waiting: &Waiting, recording: &Arc<()>, patience: Nanos) -> Result<Work, String> {
     match hello.job {
-        Job::Record => {
+        SessionJob::Record => {
             let terms = Terms::parse(&hello.name).map_err(|problem| problem.to_string())?;
             if terms.most > most {
                 return Err(format!("it sends at most {} Mbit/s; give --most {}mbit", most.as_mbps(), most.as_mbps()));
@@ -149,8 +159,8 @@ fn agree(hello: &Hello, most: Rate, waiting: &Waiting, recording: &Arc<()>, pati
             }
             Ok(Work::Record(terms, recording.clone()))
         }
-        Job::Fetch => {
-            let plan = Plan::of(hello, patience).map_err(|problem| problem.to_string())?;
+        SessionJob::Fetch => {
+            let plan = TransferPlan::of(hello, patience).map_err(|problem| problem.to_string())?;
             let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let found = waiting.iter().find(|(name, _)| *name == hello.name).map(|(_, trace)| trace.clone());
             Ok(Work::Give(plan, found.ok_or("there is no such recording any more; record again")?))
@@ -215,7 +225,7 @@ impl RecordSession {
                     // The link is free from now on.
                     recording = None;
                 };
-                let recorded = record(channel, &terms, Side::Server, overhead, patience, &never, &mut keep)?;
+                let recorded = record(channel, &terms, SessionSide::Server, overhead, patience, &never, &mut keep)?;
                 Ok(RecordEnd::Recorded { seconds: terms.seconds, sent: recorded.sent })
             }
             Work::Give(plan, trace) => {
@@ -229,11 +239,11 @@ impl RecordSession {
     }
 }
 
-fn overhead(key: Option<&Key>) -> usize {
+fn overhead(key: Option<&SessionKey>) -> usize {
     if key.is_some() { TAG } else { 0 }
 }
 
-fn hello(job: Job, name: String) -> Hello {
+fn hello(job: SessionJob, name: String) -> Hello {
     let (mss, controller) = FETCH;
     let controller = controller.to_owned();
     Hello { random: [0; 16], cookie: None, job, mss, arrivals: false, ack_every: 2, bytes: None, controller, name }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use paceline_files::{Draft, given, plain};
 
 use super::{HostError, Offer};
-use crate::wire::control::{Hello, Job};
+use crate::wire::control::{Hello, SessionJob};
 
 /// Files to give and a folder for those that come.
 pub(super) struct Store {
@@ -91,13 +91,15 @@ impl Store {
     /// Makes ready what a client asks for.
     pub(super) fn prepare(&self, hello: &Hello) -> Result<Work, No> {
         match hello.job {
-            Job::Discard => Ok(Work::Discard),
-            Job::Generate if hello.bytes.is_some() => Ok(Work::Generate(hello.bytes)),
-            Job::Generate => Err("say how many bytes".to_owned())?,
-            Job::Store if self.discard => Ok(Work::Discard),
-            Job::Store => self.keep(&hello.name, hello.bytes),
-            Job::Fetch => self.give(&hello.name),
-            Job::Record => Err("it records no traces; start paceline trace record --listen ADDR there".to_owned())?,
+            SessionJob::Discard => Ok(Work::Discard),
+            SessionJob::Generate if hello.bytes.is_some() => Ok(Work::Generate(hello.bytes)),
+            SessionJob::Generate => Err("say how many bytes".to_owned())?,
+            SessionJob::Store if self.discard => Ok(Work::Discard),
+            SessionJob::Store => self.keep(&hello.name, hello.bytes),
+            SessionJob::Fetch => self.give(&hello.name),
+            SessionJob::Record => {
+                Err("it records no traces; start paceline trace record --listen ADDR there".to_owned())?
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Fields of packets, read without trust.
 
-use super::{Beyond, LIMIT, Malformed};
+use super::{Beyond, LIMIT, MalformedPacket};
 
 /// Reads fields one after the other.
 pub(super) struct Reader<'a> {
@@ -12,36 +12,36 @@ impl<'a> Reader<'a> {
         Self { bytes }
     }
 
-    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let (field, rest) = self.bytes.split_at_checked(count).ok_or(Malformed::Short)?;
+    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], MalformedPacket> {
+        let (field, rest) = self.bytes.split_at_checked(count).ok_or(MalformedPacket::Short)?;
         self.bytes = rest;
         Ok(field)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (field, rest) = self.bytes.split_first_chunk().ok_or(Malformed::Short)?;
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedPacket> {
+        let (field, rest) = self.bytes.split_first_chunk().ok_or(MalformedPacket::Short)?;
         self.bytes = rest;
         Ok(*field)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, Malformed> {
+    pub(super) fn u8(&mut self) -> Result<u8, MalformedPacket> {
         self.array().map(u8::from_be_bytes)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, Malformed> {
+    pub(super) fn u16(&mut self) -> Result<u16, MalformedPacket> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, Malformed> {
+    pub(super) fn u32(&mut self) -> Result<u32, MalformedPacket> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(super) fn u48(&mut self) -> Result<u64, Malformed> {
+    pub(super) fn u48(&mut self) -> Result<u64, MalformedPacket> {
         let [a, b, c, d, e, f] = self.array()?;
         Ok(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
+    pub(super) fn u64(&mut self) -> Result<u64, MalformedPacket> {
         self.array().map(u64::from_be_bytes)
     }
 
@@ -49,8 +49,8 @@ impl<'a> Reader<'a> {
         self.bytes
     }
 
-    pub(super) fn end(self) -> Result<(), Malformed> {
-        if self.bytes.is_empty() { Ok(()) } else { Err(Malformed::Long) }
+    pub(super) fn end(self) -> Result<(), MalformedPacket> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(MalformedPacket::Long) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! (without a key: under 32 zero bytes, a checksum). [`Close`] is sealed as data is.
 
 use super::codec::{Reader, put_u48};
-use super::{Beyond, Header, Kind, LIMIT, Malformed};
+use super::{Beyond, LIMIT, MalformedPacket, PacketHeader, PacketKind};
 use crate::seal::{self, RANDOM, Random};
 
 /// Bytes of the tag behind a packet of the handshake.
@@ -19,7 +19,7 @@ pub const MOST_TEXT: usize = 255;
 /// Which way the payload goes, and what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Job {
+pub enum SessionJob {
     /// The client sends bytes that the server drops.
     Discard = 0,
     /// The client sends a file that the server keeps.
@@ -40,7 +40,7 @@ pub struct Hello {
     /// The server's challenge, once it is known.
     pub cookie: Option<Cookie>,
     /// What it is about.
-    pub job: Job,
+    pub job: SessionJob,
     /// Payload bytes of a full packet.
     pub mss: u16,
     /// Acknowledgements report when each packet arrived.
@@ -87,7 +87,7 @@ pub struct Refuse {
 /// How a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Verdict {
+pub enum SessionVerdict {
     /// The sender: everything has been delivered.
     Done = 0,
     /// The receiver: everything has arrived and is what was sent.
@@ -104,7 +104,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Close {
     /// How it ends.
-    pub verdict: Verdict,
+    pub verdict: SessionVerdict,
     /// Bytes of the whole content.
     pub bytes: u64,
     /// Its SHA-256; zeros where the content means nothing.
@@ -127,7 +127,7 @@ impl Hello {
     pub fn packet(&self, key: &[u8; 32]) -> Result<Vec<u8>, Beyond> {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let flags = flag(self.cookie.is_some(), flags::COOKIE) | flag(self.arrivals, flags::ARRIVALS);
-        packet(key, Header { kind: Kind::Hello, flags, session: 0, number: 0 }, |out| {
+        packet(key, PacketHeader { kind: PacketKind::Hello, flags, session: 0, number: 0 }, |out| {
             out.extend_from_slice(&self.random);
             // Zeros keep the place: the first is as long as the second, and longer than any answer.
             out.extend_from_slice(&self.cookie.unwrap_or(NO_COOKIE));
@@ -144,24 +144,24 @@ impl Hello {
     /// Reads what is between header and tag.
     ///
     /// # Errors
-    /// [`Malformed`] when the packet is.
-    pub fn read(flags: u8, body: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedPacket`] when the packet is.
+    pub fn read(flags: u8, body: &[u8]) -> Result<Self, MalformedPacket> {
         if flags & !(flags::COOKIE | flags::ARRIVALS) != 0 {
-            return Err(Malformed::Flags(flags));
+            return Err(MalformedPacket::Flags(flags));
         }
         let mut reader = Reader::new(body);
         let random = reader.array()?;
         let cookie: Cookie = reader.array()?;
         if flags & flags::COOKIE == 0 && cookie != NO_COOKIE {
-            return Err(Malformed::Value("the place of the cookie"));
+            return Err(MalformedPacket::Value("the place of the cookie"));
         }
         let job = match reader.u8()? {
-            0 => Job::Discard,
-            1 => Job::Store,
-            2 => Job::Fetch,
-            3 => Job::Generate,
-            4 => Job::Record,
-            _ => return Err(Malformed::Value("the job")),
+            0 => SessionJob::Discard,
+            1 => SessionJob::Store,
+            2 => SessionJob::Fetch,
+            3 => SessionJob::Generate,
+            4 => SessionJob::Record,
+            _ => return Err(MalformedPacket::Value("the job")),
         };
         let hello = Self {
             random,
@@ -182,7 +182,7 @@ impl Hello {
 impl Challenge {
     /// The packet.
     pub fn packet(&self, key: &[u8; 32]) -> Vec<u8> {
-        infallible(key, Header { kind: Kind::Challenge, flags: 0, session: 0, number: 0 }, |out| {
+        infallible(key, PacketHeader { kind: PacketKind::Challenge, flags: 0, session: 0, number: 0 }, |out| {
             out.extend_from_slice(&self.random);
             out.extend_from_slice(&self.cookie);
         })
@@ -191,8 +191,8 @@ impl Challenge {
     /// Reads what is between header and tag.
     ///
     /// # Errors
-    /// [`Malformed`] when the packet is.
-    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedPacket`] when the packet is.
+    pub fn read(body: &[u8]) -> Result<Self, MalformedPacket> {
         let mut reader = Reader::new(body);
         let challenge = Self { random: reader.array()?, cookie: reader.array()? };
         reader.end()?;
@@ -206,7 +206,7 @@ impl Welcome {
     /// # Errors
     /// [`Beyond`] for 256 TiB or more.
     pub fn packet(&self, key: &[u8; 32], session: u32) -> Result<Vec<u8>, Beyond> {
-        packet(key, Header { kind: Kind::Welcome, flags: 0, session, number: 0 }, |out| {
+        packet(key, PacketHeader { kind: PacketKind::Welcome, flags: 0, session, number: 0 }, |out| {
             out.extend_from_slice(&self.random);
             out.extend_from_slice(&self.server);
             put_u48(out, self.bytes.unwrap_or(NO_BYTES))
@@ -216,8 +216,8 @@ impl Welcome {
     /// Reads what is between header and tag.
     ///
     /// # Errors
-    /// [`Malformed`] when the packet is.
-    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedPacket`] when the packet is.
+    pub fn read(body: &[u8]) -> Result<Self, MalformedPacket> {
         let mut reader = Reader::new(body);
         let (random, server) = (reader.array()?, reader.array()?);
         let bytes = Some(reader.u48()?).filter(|&bytes| bytes != NO_BYTES);
@@ -229,7 +229,7 @@ impl Welcome {
 impl Refuse {
     /// The packet.
     pub fn packet(&self, key: &[u8; 32]) -> Vec<u8> {
-        infallible(key, Header { kind: Kind::Refuse, flags: 0, session: 0, number: 0 }, |out| {
+        infallible(key, PacketHeader { kind: PacketKind::Refuse, flags: 0, session: 0, number: 0 }, |out| {
             out.extend_from_slice(&self.random);
             put_text(out, &self.why);
         })
@@ -238,8 +238,8 @@ impl Refuse {
     /// Reads what is between header and tag.
     ///
     /// # Errors
-    /// [`Malformed`] when the packet is.
-    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedPacket`] when the packet is.
+    pub fn read(body: &[u8]) -> Result<Self, MalformedPacket> {
         let mut reader = Reader::new(body);
         let refuse = Self { random: reader.array()?, why: text(&mut reader)? };
         reader.end()?;
@@ -262,19 +262,19 @@ impl Close {
     /// Reads what is behind the header.
     ///
     /// # Errors
-    /// [`Malformed`] when the packet is.
-    pub fn read(flags: u8, body: &[u8]) -> Result<Self, Malformed> {
+    /// [`MalformedPacket`] when the packet is.
+    pub fn read(flags: u8, body: &[u8]) -> Result<Self, MalformedPacket> {
         if flags != 0 {
-            return Err(Malformed::Flags(flags));
+            return Err(MalformedPacket::Flags(flags));
         }
         let mut reader = Reader::new(body);
         let verdict = match reader.u8()? {
-            0 => Verdict::Done,
-            1 => Verdict::Received,
-            2 => Verdict::Differs,
-            3 => Verdict::Failed,
-            4 => Verdict::Taken,
-            _ => return Err(Malformed::Value("the verdict")),
+            0 => SessionVerdict::Done,
+            1 => SessionVerdict::Received,
+            2 => SessionVerdict::Differs,
+            3 => SessionVerdict::Failed,
+            4 => SessionVerdict::Taken,
+            _ => return Err(MalformedPacket::Value("the verdict")),
         };
         let close = Self { verdict, bytes: reader.u48()?, digest: reader.array()? };
         reader.end()?;
@@ -290,7 +290,7 @@ pub fn proved<'a>(key: &[u8; 32], bytes: &'a [u8]) -> Option<&'a [u8]> {
 
 fn packet(
     key: &[u8; 32],
-    header: Header,
+    header: PacketHeader,
     body: impl FnOnce(&mut Vec<u8>) -> Result<(), Beyond>,
 ) -> Result<Vec<u8>, Beyond> {
     let mut out = Vec::with_capacity(super::HEADER + 2 * RANDOM + 2 * MOST_TEXT + PROOF);
@@ -301,7 +301,7 @@ fn packet(
     Ok(out)
 }
 
-fn infallible(key: &[u8; 32], header: Header, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+fn infallible(key: &[u8; 32], header: PacketHeader, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let written = packet(key, header, |out| {
         body(out);
         Ok(())
@@ -317,8 +317,8 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn text(reader: &mut Reader<'_>) -> Result<String, Malformed> {
+fn text(reader: &mut Reader<'_>) -> Result<String, MalformedPacket> {
     let length = usize::from(reader.u8()?);
     let bytes = reader.bytes(length)?;
-    str::from_utf8(bytes).map(str::to_owned).map_err(|_| Malformed::Value("a text"))
+    str::from_utf8(bytes).map(str::to_owned).map_err(|_| MalformedPacket::Value("a text"))
 }

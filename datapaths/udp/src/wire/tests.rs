@@ -2,8 +2,8 @@ use paceline_cc::{Ecn, MAX_FEEDBACK, Time};
 use paceline_transport::{AckSegment, ArrivalTime, MAX_ARRIVALS, MAX_SACKS, Range, Segment};
 use proptest::prelude::*;
 
-use super::control::{Challenge, Close, Cookie, Hello, Job, Refuse, Verdict, Welcome, proved};
-use super::{DATA_HEADER, HEADER, Header, Kind, LIMIT, Malformed, NOTE};
+use super::control::{Challenge, Close, Cookie, Hello, Refuse, SessionJob, SessionVerdict, Welcome, proved};
+use super::{DATA_HEADER, HEADER, LIMIT, MalformedPacket, NOTE, PacketHeader, PacketKind};
 use super::{ack_flags, data_flags, read_ack, read_data, write_ack, write_data};
 
 const KEY: [u8; 32] = [5; 32];
@@ -73,8 +73,13 @@ fn cookie(mac: [u8; 32]) -> Cookie {
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    let job =
-        prop_oneof![Just(Job::Discard), Just(Job::Store), Just(Job::Fetch), Just(Job::Generate), Just(Job::Record)];
+    let job = prop_oneof![
+        Just(SessionJob::Discard),
+        Just(SessionJob::Store),
+        Just(SessionJob::Fetch),
+        Just(SessionJob::Generate),
+        Just(SessionJob::Record)
+    ];
     let numbers = (any::<u16>(), any::<bool>(), any::<u8>(), prop::option::of(0..LIMIT - 1));
     (
         any::<[u8; 16]>(),
@@ -100,12 +105,12 @@ fn hello() -> impl Strategy<Value = Hello> {
 proptest! {
     #[test]
     fn headers_come_back(kind in 1..=7_u8, flags in any::<u8>(), session in any::<u32>(), number in number()) {
-        let header = Header { kind: Kind::of(kind).unwrap(), flags, session, number };
+        let header = PacketHeader { kind: PacketKind::of(kind).unwrap(), flags, session, number };
         let mut bytes = Vec::new();
         header.write(&mut bytes).unwrap();
         prop_assert_eq!(bytes.len(), HEADER);
-        prop_assert_eq!(Header::read(&bytes), Ok(header));
-        prop_assert_eq!(Header::read(&bytes[..HEADER - 1]), Err(Malformed::Short));
+        prop_assert_eq!(PacketHeader::read(&bytes), Ok(header));
+        prop_assert_eq!(PacketHeader::read(&bytes[..HEADER - 1]), Err(MalformedPacket::Short));
     }
 
     #[test]
@@ -135,7 +140,7 @@ proptest! {
     #[test]
     fn handshakes_come_back(hello in hello(), server in any::<[u8; 16]>(), session in any::<u32>(), why in "\\PC{0,60}") {
         let packet = hello.packet(&KEY).unwrap();
-        let header = Header::read(&packet).unwrap();
+        let header = PacketHeader::read(&packet).unwrap();
         prop_assert_eq!(Hello::read(header.flags, proved(&KEY, &packet).unwrap()), Ok(hello.clone()));
         prop_assert_eq!(proved(&[6; 32], &packet), None);
 
@@ -146,7 +151,7 @@ proptest! {
 
         let welcome = Welcome { random: hello.random, server, bytes: hello.bytes };
         let answer = welcome.packet(&KEY, session).unwrap();
-        prop_assert_eq!(Header::read(&answer).unwrap().session, session);
+        prop_assert_eq!(PacketHeader::read(&answer).unwrap().session, session);
         prop_assert_eq!(Welcome::read(proved(&KEY, &answer).unwrap()), Ok(welcome));
 
         let refuse = Refuse { random: hello.random, why };
@@ -155,7 +160,7 @@ proptest! {
 
     #[test]
     fn closings_come_back(verdict in 0..5_u8, bytes in number(), digest in any::<[u8; 32]>()) {
-        let verdict = [Verdict::Done, Verdict::Received, Verdict::Differs, Verdict::Failed, Verdict::Taken][usize::from(verdict)];
+        let verdict = [SessionVerdict::Done, SessionVerdict::Received, SessionVerdict::Differs, SessionVerdict::Failed, SessionVerdict::Taken][usize::from(verdict)];
         let close = Close { verdict, bytes, digest };
         let mut out = Vec::new();
         close.write(&mut out).unwrap();
@@ -176,7 +181,7 @@ proptest! {
             prop_assert_eq!((ack_flags(&ack), again), (flags, body.clone()));
         }
         let _ = (Hello::read(flags, &body), Challenge::read(&body), Welcome::read(&body), Refuse::read(&body));
-        let _ = (Close::read(flags, &body), Header::read(&body), proved(&KEY, &body));
+        let _ = (Close::read(flags, &body), PacketHeader::read(&body), proved(&KEY, &body));
     }
 }
 
@@ -203,6 +208,6 @@ fn a_full_packet_is_1500_bytes_as_tcps_are() {
 
 #[test]
 fn another_version_is_named() {
-    let error = Header::read(&[0x25; HEADER]).unwrap_err();
+    let error = PacketHeader::read(&[0x25; HEADER]).unwrap_err();
     assert!(error.to_string().contains("version 2"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::packet::Packet;
+use super::packet::CapturedPacket;
 
 /// The same packet on another interface, ns (our choice: what waits longest in between is a shaper's queue).
 const ELSEWHERE: i64 = 1_000_000_000;
@@ -26,7 +26,7 @@ impl Copies {
     ///
     /// What is sent again has another number (IPv4), or comes later; what was seen on another interface and comes again at the first is
     /// sent again.
-    pub fn is_copy(&mut self, packet: &Packet) -> bool {
+    pub fn is_copy(&mut self, packet: &CapturedPacket) -> bool {
         while let Some(&(at, print)) = self.order.front()
             && (self.order.len() > MOST || packet.at.saturating_sub(at) > ELSEWHERE)
         {
@@ -67,16 +67,16 @@ impl Copies {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::{Place, Segment};
+    use super::super::packet::{CapturePlace, CapturedSegment};
     use super::*;
 
-    fn packet(at_us: i64, interface: u64, print: u64) -> Packet {
+    fn packet(at_us: i64, interface: u64, print: u64) -> CapturedPacket {
         let end = "10.0.0.1:1".parse().unwrap();
-        let segment = Segment { seq: 0, ack: 0, bytes: 100, syn: false, control: false, closed: false };
-        Packet {
+        let segment = CapturedSegment { seq: 0, ack: 0, bytes: 100, syn: false, control: false, closed: false };
+        CapturedPacket {
             number: 1,
             at: at_us * 1000,
-            place: Place::Anywhere,
+            place: CapturePlace::Anywhere,
             interface,
             from: end,
             to: end,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     /// Which of these are copies.
-    fn copies(packets: &[Packet]) -> Vec<bool> {
+    fn copies(packets: &[CapturedPacket]) -> Vec<bool> {
         let mut copies = Copies::default();
         packets.iter().map(|packet| copies.is_copy(packet)).collect()
     }
@@ -101,10 +101,10 @@ mod tests {
         assert_eq!(copies(&bridge), [false, true, true, true, false, true]);
         let mirrored = [(0, 7), (3, 7), (4, 8), (9_000, 7), (12_000, 7)].map(|(at, print)| packet(at, 1, print));
         assert_eq!(copies(&mirrored), [false, true, false, true, false]);
-        let unnumbered = mirrored.map(|packet| Packet { numbered: false, ..packet });
+        let unnumbered = mirrored.map(|packet| CapturedPacket { numbered: false, ..packet });
         assert_eq!(copies(&unnumbered), [false, true, false, false, false]);
         // Acknowledgements may say the same again.
-        let bare = unnumbered.map(|packet| Packet { segment: None, ..packet });
+        let bare = unnumbered.map(|packet| CapturedPacket { segment: None, ..packet });
         assert_eq!(copies(&bare), [false; 5]);
     }
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use super::packet::{Packet, Place, Segment};
-use super::tcp::{Acked, Sent, Tcp};
+use super::packet::{CapturePlace, CapturedPacket, CapturedSegment};
+use super::tcp::{NewlyAcked, SegmentMeaning, Tcp};
 use super::{Copies, FourTuple};
-use crate::read::ReadError;
-use crate::trajectory::{Origin, Phase, Point, Trajectory};
+use crate::read::TrajectoryError;
+use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
 
 /// Most segments that are kept (our choice: about 250 MB).
 const MOST_SEGMENTS: usize = 6_000_000;
@@ -26,23 +26,23 @@ pub(super) struct Flows {
 #[derive(Clone, Copy)]
 struct Kept {
     at: i64,
-    place: Place,
+    place: CapturePlace,
     flow: u32,
-    segment: Segment,
+    segment: CapturedSegment,
 }
 
 impl Flows {
-    pub(super) fn take(&mut self, file: &str, packet: &Packet) -> Result<(), ReadError> {
+    pub(super) fn take(&mut self, file: &str, packet: &CapturedPacket) -> Result<(), TrajectoryError> {
         let Some(segment) = packet.segment else { return Ok(()) };
         match packet.place {
-            Place::Dropped => return Ok(()),
-            Place::Anywhere if self.copies.is_copy(packet) => return Ok(()),
+            CapturePlace::Dropped => return Ok(()),
+            CapturePlace::Anywhere if self.copies.is_copy(packet) => return Ok(()),
             _ => {}
         }
         if self.segments.len() >= MOST_SEGMENTS {
             let problem =
                 "it has more than 6 million TCP segments; cut it (editcap -c), or filter the flow (tcpdump port N)";
-            return Err(ReadError::new(file, packet.number, problem));
+            return Err(TrajectoryError::new(file, packet.number, problem));
         }
         let next = self.sent.len() as u32;
         let flow = *self.ends.entry((packet.from, packet.to)).or_insert(next);
@@ -59,14 +59,14 @@ impl Flows {
         Some(FourTuple { from: most.0.0, to: most.0.1 })
     }
 
-    pub(super) fn trajectory(mut self, file: &str, wanted: Option<FourTuple>) -> Result<Trajectory, ReadError> {
+    pub(super) fn trajectory(mut self, file: &str, wanted: Option<FourTuple>) -> Result<Trajectory, TrajectoryError> {
         let Some(largest) = self.largest() else {
-            return Err(ReadError::new(file, 0, "it has no TCP segments; capture a TCP flow at its sender"));
+            return Err(TrajectoryError::new(file, 0, "it has no TCP segments; capture a TCP flow at its sender"));
         };
         let FourTuple { from, to } = wanted.unwrap_or(largest);
         let Some(&flow) = self.ends.get(&(from, to)) else {
             let problem = format!("it has no flow {from}-{to}; the largest of its {} is {largest}", self.ends.len());
-            return Err(ReadError::new(file, 0, problem));
+            return Err(TrajectoryError::new(file, 0, problem));
         };
         let back = self.ends.get(&(to, from)).copied();
         // Those that came too late for their place in the reader's order.
@@ -75,8 +75,10 @@ impl Flows {
         for kept in &self.segments {
             // An emulated path is seen from the sender's end.
             match kept.place {
-                Place::Anywhere | Place::Entered(_) if kept.flow == flow => sender.sent(kept.at, &kept.segment),
-                Place::Anywhere | Place::Left(_) if Some(kept.flow) == back => {
+                CapturePlace::Anywhere | CapturePlace::Entered(_) if kept.flow == flow => {
+                    sender.sent(kept.at, &kept.segment);
+                }
+                CapturePlace::Anywhere | CapturePlace::Left(_) if Some(kept.flow) == back => {
                     sender.acknowledged(kept.at, &kept.segment);
                 }
                 _ => {}
@@ -95,7 +97,7 @@ impl Flows {
         trajectory.notes.extend(probes(sender.probes));
         if trajectory.points.is_empty() {
             let problem = format!("{from}-{to} has no acknowledged data; capture both directions at the sender");
-            return Err(ReadError::new(file, 0, problem));
+            return Err(TrajectoryError::new(file, 0, problem));
         }
         Ok(trajectory)
     }
@@ -117,22 +119,22 @@ struct Sender {
     rtt: Option<f64>,
     /// Flights of the last round trip, falling: the first is the largest.
     flights: VecDeque<(f64, f64)>,
-    points: Vec<Point>,
+    points: Vec<TrajectoryPoint>,
     losses: Vec<f64>,
     probes: u64,
 }
 
 impl Sender {
-    fn sent(&mut self, at: i64, segment: &Segment) {
+    fn sent(&mut self, at: i64, segment: &CapturedSegment) {
         let sent = self.tcp.sent(at, segment);
-        if sent == Sent::Nothing {
+        if sent == SegmentMeaning::Nothing {
             return;
         }
         let t = seconds(*self.begun.get_or_insert(at), at);
         match sent {
-            Sent::Again => self.losses.push(t),
-            Sent::Probe => self.probes += 1,
-            Sent::New | Sent::Nothing => {}
+            SegmentMeaning::Again => self.losses.push(t),
+            SegmentMeaning::Probe => self.probes += 1,
+            SegmentMeaning::New | SegmentMeaning::Nothing => {}
         }
         // Captures before segmentation offload have long segments.
         if segment.bytes <= 9000 {
@@ -154,21 +156,21 @@ impl Sender {
         now
     }
 
-    fn acknowledged(&mut self, at: i64, segment: &Segment) {
-        let Some(Acked { una, rtt }) = self.tcp.acknowledged(at, segment) else { return };
+    fn acknowledged(&mut self, at: i64, segment: &CapturedSegment) {
+        let Some(NewlyAcked { una, rtt }) = self.tcp.acknowledged(at, segment) else { return };
         let Some(begun) = self.begun else { return };
         self.rtt = rtt.map(|nanos| (nanos as f64 / 1e9).max(1e-6)).or(self.rtt);
         let largest = self.flights.front().map_or(0.0, |(_, flight)| *flight);
         let t = seconds(begun, at);
         let in_flight = self.flight(t);
-        self.points.push(Point {
+        self.points.push(TrajectoryPoint {
             t,
             window: largest,
             in_flight,
             rtt_ms: self.rtt.map(|rtt| rtt * 1e3),
             delivered: una as f64,
             pacing_mbps: None,
-            phase: Phase::Unknown,
+            phase: FlowPhase::Unknown,
         });
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::link::{Internet, Unread, internet};
-use super::packet::{Packet, Place, packet};
+use super::packet::{CapturePlace, CapturedPacket, packet};
 use super::{End, Record};
 
 /// Most kinds that are named (our choice: one line).
@@ -48,7 +48,7 @@ pub(super) struct Findings {
 
 impl Findings {
     /// The IP packet of a record.
-    pub(super) fn packet(&mut self, record: &Record<'_>) -> Option<Packet> {
+    pub(super) fn packet(&mut self, record: &Record<'_>) -> Option<CapturedPacket> {
         let Some(at) = record.at else {
             self.timeless += 1;
             return None;
@@ -71,7 +71,7 @@ impl Findings {
         if let Some(name) = tunnel(&packet) {
             *self.tunnels.entry(name).or_default() += 1;
         }
-        Some(Packet {
+        Some(CapturedPacket {
             number: record.number,
             at,
             place: place(record, found),
@@ -125,7 +125,7 @@ impl Findings {
     }
 }
 
-fn tunnel(packet: &Packet) -> Option<&'static str> {
+fn tunnel(packet: &CapturedPacket) -> Option<&'static str> {
     let named = |&(_, name): &(_, &'static str)| name;
     if packet.protocol == 17 {
         let of = |(port, _): &&(u16, &str)| [packet.from.port(), packet.to.port()].contains(port);
@@ -135,14 +135,14 @@ fn tunnel(packet: &Packet) -> Option<&'static str> {
 }
 
 /// Where an emulated path shows a packet: which end, and whether it came in there.
-fn place(record: &Record<'_>, found: Internet<'_>) -> Place {
+fn place(record: &Record<'_>, found: Internet<'_>) -> CapturePlace {
     match (record.end, found.sent) {
-        (None, _) => Place::Anywhere,
-        (Some(End::Dropped), _) => Place::Dropped,
-        (Some(End::Far), Some(true)) => Place::Left(1),
-        (Some(End::Far), _) => Place::Entered(0),
-        (Some(End::Near), Some(true)) => Place::Left(0),
-        (Some(End::Near), _) => Place::Entered(1),
+        (None, _) => CapturePlace::Anywhere,
+        (Some(End::Dropped), _) => CapturePlace::Dropped,
+        (Some(End::Far), Some(true)) => CapturePlace::Left(1),
+        (Some(End::Far), _) => CapturePlace::Entered(0),
+        (Some(End::Near), Some(true)) => CapturePlace::Left(0),
+        (Some(End::Near), _) => CapturePlace::Entered(1),
     }
 }
 

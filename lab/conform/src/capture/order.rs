@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::packet::Packet;
+use super::packet::CapturedPacket;
 
 /// Packets that are kept (our choice: 3 MB, and a tenth of a second of a gigabit in small packets).
 const KEPT: usize = 1 << 14;
@@ -17,7 +17,7 @@ const PAUSE: i64 = 60_000_000_000;
 /// Puts packets in order.
 #[derive(Default)]
 pub(super) struct Order {
-    kept: BTreeMap<(i64, u64), Packet>,
+    kept: BTreeMap<(i64, u64), CapturedPacket>,
     /// The latest time so far.
     newest: Option<i64>,
     /// What is added to times.
@@ -39,8 +39,8 @@ impl Order {
     /// Takes the next packet of the file, and hands on those whose time has come.
     pub(super) fn push<E>(
         &mut self,
-        mut packet: Packet,
-        take: &mut impl FnMut(&Packet) -> Result<(), E>,
+        mut packet: CapturedPacket,
+        take: &mut impl FnMut(&CapturedPacket) -> Result<(), E>,
     ) -> Result<(), E> {
         packet.at = packet.at.saturating_add(self.shift);
         let newest = self.newest.unwrap_or(packet.at);
@@ -59,14 +59,14 @@ impl Order {
     }
 
     /// Hands on those that are left.
-    pub(super) fn finish<E>(&mut self, take: &mut impl FnMut(&Packet) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn finish<E>(&mut self, take: &mut impl FnMut(&CapturedPacket) -> Result<(), E>) -> Result<(), E> {
         while !self.kept.is_empty() {
             self.hand_on(take)?;
         }
         Ok(())
     }
 
-    fn hand_on<E>(&mut self, take: &mut impl FnMut(&Packet) -> Result<(), E>) -> Result<(), E> {
+    fn hand_on<E>(&mut self, take: &mut impl FnMut(&CapturedPacket) -> Result<(), E>) -> Result<(), E> {
         let Some((_, packet)) = self.kept.pop_first() else { return Ok(()) };
         self.first.get_or_insert(packet.at);
         let passed = packet.at.saturating_sub(self.last.unwrap_or(packet.at));
@@ -112,15 +112,15 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::Place;
+    use super::super::packet::CapturePlace;
     use super::*;
 
-    fn packet(number: u64, at: i64) -> Packet {
+    fn packet(number: u64, at: i64) -> CapturedPacket {
         let end = "10.0.0.1:1".parse().unwrap();
-        Packet {
+        CapturedPacket {
             number,
             at,
-            place: Place::Anywhere,
+            place: CapturePlace::Anywhere,
             interface: 0,
             from: end,
             to: end,
@@ -134,7 +134,7 @@ mod tests {
 
     fn ordered(times: impl IntoIterator<Item = i64>) -> (Vec<i64>, Vec<String>) {
         let (mut order, mut seen) = (Order::default(), Vec::new());
-        let mut take = |packet: &Packet| {
+        let mut take = |packet: &CapturedPacket| {
             seen.push(packet.at);
             Ok::<(), ()>(())
         };

@@ -7,7 +7,7 @@ use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice};
 
 /// What is needed of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct CapturedSegment {
     /// Number of its first byte.
     pub seq: u32,
     /// The next byte that its sender waits for.
@@ -24,7 +24,7 @@ pub struct Segment {
 
 /// Where in a capture of an emulated path (`paceline emulate --log`) a packet was seen; ways are 0 down, 1 up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CapturePlace {
     /// In another capture: the only place.
     Anywhere,
     /// Where it entered the path.
@@ -37,13 +37,13 @@ pub enum Place {
 
 /// A captured IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct CapturedPacket {
     /// Its number in the file, from 1.
     pub number: u64,
     /// Nanoseconds since 1970.
     pub at: i64,
     /// Where it was seen.
-    pub place: Place,
+    pub place: CapturePlace,
     /// A number for each interface, and for each of its directions.
     pub interface: u64,
     /// Who sent it; the port is 0 where there is none.
@@ -55,7 +55,7 @@ pub struct Packet {
     /// Bytes from its IP header on, on the wire.
     pub bytes: u32,
     /// The TCP segment in it, where there is one.
-    pub segment: Option<Segment>,
+    pub segment: Option<CapturedSegment>,
     /// Equal for the same packet wherever it is seen: of what a path leaves as it is, of the first 128 bytes.
     pub print: u64,
     /// It has a number of its own (IPv4), so that another packet has another `print`.
@@ -63,7 +63,7 @@ pub struct Packet {
 }
 
 /// The packet whose IP header begins `bytes`; `wire` is how many there were on the wire. Its time and place are still to be filled in.
-pub(super) fn packet(bytes: &[u8], wire: u32) -> Option<Packet> {
+pub(super) fn packet(bytes: &[u8], wire: u32) -> Option<CapturedPacket> {
     let (ip, _) = LaxIpSlice::from_slice(bytes).ok()?;
     let payload = ip.payload();
     let (length, before, first, numbered) = match &ip {
@@ -93,10 +93,10 @@ pub(super) fn packet(bytes: &[u8], wire: u32) -> Option<Packet> {
     let [from, to] = ports.map_or([0, 0], |&[a, b, c, d]| [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]);
     let segment =
         if first && protocol == 6 { segment(payload.payload, length.checked_sub(before as u32)) } else { None };
-    Some(Packet {
+    Some(CapturedPacket {
         number: 0,
         at: 0,
-        place: Place::Anywhere,
+        place: CapturePlace::Anywhere,
         interface: 0,
         from: SocketAddr::new(ip.source_addr(), from),
         to: SocketAddr::new(ip.destination_addr(), to),
@@ -122,14 +122,14 @@ fn jumbo(header: &[u8]) -> Option<u32> {
 }
 
 /// The segment of which `kept` was kept, and which has `length` bytes.
-fn segment(kept: &[u8], length: Option<u32>) -> Option<Segment> {
+fn segment(kept: &[u8], length: Option<u32>) -> Option<CapturedSegment> {
     // Options that were not kept are not needed, the flags are.
     kept.get(13)?;
     let mut header = [0; 60];
     let count = kept.len().min(header.len());
     header[..count].copy_from_slice(&kept[..count]);
     let tcp = TcpHeaderSlice::from_slice(&header).ok()?;
-    Some(Segment {
+    Some(CapturedSegment {
         seq: tcp.sequence_number(),
         ack: tcp.acknowledgment_number(),
         bytes: length?.checked_sub(u32::from(tcp.data_offset()) * 4)?,

@@ -1,6 +1,6 @@
 //! What is seen of a TCP flow at its sender, packet by packet: what is in flight, round trips, what is sent again.
 
-use super::packet::Segment;
+use super::packet::CapturedSegment;
 
 /// One direction of a connection, in bytes after its first.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Tcp {
 
 /// What a segment means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SegmentMeaning {
     /// No data.
     Nothing,
     /// Data that had not been sent.
@@ -29,7 +29,7 @@ pub enum Sent {
 
 /// What an acknowledgement says that is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Acked {
+pub struct NewlyAcked {
     /// Bytes that have arrived so far.
     pub una: u64,
     /// A round trip in nanoseconds, where one was timed.
@@ -38,28 +38,28 @@ pub struct Acked {
 
 impl Tcp {
     /// Its sender sent a segment, at this time in nanoseconds.
-    pub fn sent(&mut self, at: i64, segment: &Segment) -> Sent {
+    pub fn sent(&mut self, at: i64, segment: &CapturedSegment) -> SegmentMeaning {
         if segment.bytes == 0 || segment.syn {
-            return Sent::Nothing;
+            return SegmentMeaning::Nothing;
         }
         let origin = *self.origin.get_or_insert(segment.seq);
         let end = unwrap(segment.seq, origin, self.next).saturating_add(u64::from(segment.bytes));
         if segment.bytes == 1 && !segment.control && (end == self.una && self.una > 0 || self.closed) {
             // It may be taken.
             self.next = self.next.max(end);
-            return Sent::Probe;
+            return SegmentMeaning::Probe;
         }
         if end <= self.next {
             self.timed = None;
-            return Sent::Again;
+            return SegmentMeaning::Again;
         }
         self.next = end;
         self.timed = self.timed.or(Some((end, at)));
-        Sent::New
+        SegmentMeaning::New
     }
 
     /// Its receiver acknowledged.
-    pub fn acknowledged(&mut self, at: i64, segment: &Segment) -> Option<Acked> {
+    pub fn acknowledged(&mut self, at: i64, segment: &CapturedSegment) -> Option<NewlyAcked> {
         self.closed = segment.closed && !segment.control;
         let origin = self.origin?;
         let una = unwrap(segment.ack, origin, self.una).min(self.next);
@@ -68,7 +68,7 @@ impl Tcp {
         }
         self.una = una;
         let timed = self.timed.take_if(|(end, _)| una >= *end);
-        Some(Acked { una, rtt: timed.map(|(_, left)| at.saturating_sub(left).max(0) as u64) })
+        Some(NewlyAcked { una, rtt: timed.map(|(_, left)| at.saturating_sub(left).max(0) as u64) })
     }
 
     /// Bytes that were sent and not acknowledged.
@@ -88,12 +88,12 @@ fn unwrap(value: u32, origin: u32, about: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn segment(seq: u32, bytes: u32) -> Segment {
-        Segment { seq, ack: 0, bytes, syn: false, control: false, closed: false }
+    fn segment(seq: u32, bytes: u32) -> CapturedSegment {
+        CapturedSegment { seq, ack: 0, bytes, syn: false, control: false, closed: false }
     }
 
-    fn ack(ack: u32, closed: bool) -> Segment {
-        Segment { seq: 0, ack, bytes: 0, syn: false, control: false, closed }
+    fn ack(ack: u32, closed: bool) -> CapturedSegment {
+        CapturedSegment { seq: 0, ack, bytes: 0, syn: false, control: false, closed }
     }
 
     #[test]
@@ -107,11 +107,17 @@ mod tests {
     #[test]
     fn round_trips_are_of_what_was_sent_once() {
         let mut flow = Tcp::default();
-        assert_eq!((flow.sent(0, &segment(1000, 100)), flow.sent(5, &segment(1100, 100))), (Sent::New, Sent::New));
-        assert_eq!(flow.acknowledged(40, &ack(1100, false)), Some(Acked { una: 100, rtt: Some(40) }));
+        assert_eq!(
+            (flow.sent(0, &segment(1000, 100)), flow.sent(5, &segment(1100, 100))),
+            (SegmentMeaning::New, SegmentMeaning::New)
+        );
+        assert_eq!(flow.acknowledged(40, &ack(1100, false)), Some(NewlyAcked { una: 100, rtt: Some(40) }));
         assert_eq!((flow.in_flight(), flow.acknowledged(41, &ack(1100, false))), (100, None));
-        assert_eq!((flow.sent(50, &segment(1200, 100)), flow.sent(60, &segment(1100, 100))), (Sent::New, Sent::Again));
-        assert_eq!(flow.acknowledged(90, &ack(1300, false)), Some(Acked { una: 300, rtt: None }));
+        assert_eq!(
+            (flow.sent(50, &segment(1200, 100)), flow.sent(60, &segment(1100, 100))),
+            (SegmentMeaning::New, SegmentMeaning::Again)
+        );
+        assert_eq!(flow.acknowledged(90, &ack(1300, false)), Some(NewlyAcked { una: 300, rtt: None }));
     }
 
     #[test]
@@ -119,13 +125,16 @@ mod tests {
         let mut flow = Tcp::default();
         flow.sent(0, &segment(1000, 100));
         // Of a single byte that is missing too.
-        assert_eq!(flow.sent(1, &segment(1099, 1)), Sent::Again);
+        assert_eq!(flow.sent(1, &segment(1099, 1)), SegmentMeaning::Again);
         flow.acknowledged(40, &ack(1100, false));
-        assert_eq!(flow.sent(60, &segment(1099, 1)), Sent::Probe);
-        assert_eq!(flow.sent(60, &segment(1000, 100)), Sent::Again);
+        assert_eq!(flow.sent(60, &segment(1099, 1)), SegmentMeaning::Probe);
+        assert_eq!(flow.sent(60, &segment(1000, 100)), SegmentMeaning::Again);
         flow.acknowledged(80, &ack(1100, true));
-        assert_eq!((flow.sent(90, &segment(1100, 1)), flow.sent(99, &segment(1100, 1))), (Sent::Probe, Sent::Probe));
+        assert_eq!(
+            (flow.sent(90, &segment(1100, 1)), flow.sent(99, &segment(1100, 1))),
+            (SegmentMeaning::Probe, SegmentMeaning::Probe)
+        );
         flow.acknowledged(100, &ack(1101, false));
-        assert_eq!((flow.sent(110, &segment(1101, 100)), flow.in_flight()), (Sent::New, 100));
+        assert_eq!((flow.sent(110, &segment(1101, 100)), flow.in_flight()), (SegmentMeaning::New, 100));
     }
 }

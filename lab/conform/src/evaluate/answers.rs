@@ -4,20 +4,20 @@ use paceline_lab::record::{FlowRecord, Run};
 
 use super::cells::{Cells, others, own, share};
 use super::questions::{BUFFERS, CONVERGENCE_SECONDS, DISORDERS, LOSSES, MEDIUM, RIVALS};
-use super::{Chart, Effort, Line};
+use super::{AnswerChart, AnswerLine, Effort};
 use crate::page::figure;
 use crate::trajectory::median;
 
-type Answer = (String, Vec<Chart>);
+type Answer = (String, Vec<AnswerChart>);
 type Points = Vec<(f64, Option<f64>)>;
 
-fn chart(x: &'static str, y: &'static str, top: Option<f64>, lines: Vec<(String, Points)>) -> Chart {
-    let lines = lines.into_iter().map(|(name, points)| Line { name, points }).collect();
-    Chart { x, y, log: false, top, lines }
+fn chart(x: &'static str, y: &'static str, top: Option<f64>, lines: Vec<(String, Points)>) -> AnswerChart {
+    let lines = lines.into_iter().map(|(name, points)| AnswerLine { name, points }).collect();
+    AnswerChart { x, y, log: false, top, lines }
 }
 
-fn log(chart: Chart) -> Chart {
-    Chart { log: true, ..chart }
+fn log(chart: AnswerChart) -> AnswerChart {
+    AnswerChart { log: true, ..chart }
 }
 
 /// The name of a key: the contestant's own where it is its.

@@ -31,7 +31,7 @@ pub(crate) fn traces() -> Result<Traces, TraceError> {
 
 /// A scenario of a question.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct QuestionCell {
     /// What is varied: `cubic`, `alone`.
     pub key: String,
     /// The number beside it: a buffer, a share of losses.
@@ -50,7 +50,7 @@ pub struct Cell {
     pub weight: u32,
 }
 
-impl Cell {
+impl QuestionCell {
     /// One bulk flow on this path.
     pub(super) fn new(key: impl Into<String>, x: f64, contestant: &Contestant, path: String) -> Self {
         let (contestant, flows) = (contestant.clone(), String::new());
@@ -97,7 +97,7 @@ impl Cell {
 /// One run of a cell.
 pub(super) struct CellTask {
     pub(super) question: usize,
-    pub(super) cell: Cell,
+    pub(super) cell: QuestionCell,
     pub(super) weight: u32,
     plan: Plan,
     settings: Settings,
@@ -131,7 +131,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    pub(super) fn add(&mut self, cell: &Cell, run: &Run) {
+    pub(super) fn add(&mut self, cell: &QuestionCell, run: &Run) {
         // Numbers here are positive: their bits have their order.
         self.runs.entry((cell.key.clone(), cell.x.to_bits())).or_default().push(run.clone());
     }

@@ -2,12 +2,12 @@
 
 use minijinja::context;
 use minijinja::value::Serde;
-use paceline_report::chart::{Axis, Class, Line as Curve, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine as Curve, Sheet};
 use paceline_report::svg::nice;
-use paceline_report::{ReportError, SCRIPT, STYLE, palette};
+use paceline_report::{PageError, SCRIPT, STYLE, palette};
 use serde::Serialize;
 
-use super::{Answered, Chart};
+use super::{AnswerChart, Answered};
 
 /// Name of the page in its folder.
 pub const PAGE: &str = "evaluation.html";
@@ -29,7 +29,7 @@ struct Section<'a> {
 ///
 /// # Errors
 /// When it cannot be put together.
-pub fn page(name: &str, answered: &[Answered], effort: &str, command: &str) -> Result<String, ReportError> {
+pub fn page(name: &str, answered: &[Answered], effort: &str, command: &str) -> Result<String, PageError> {
     let sections: Vec<Section<'_>> = answered.iter().map(section).collect();
     Ok(paceline_report::html(
         include_str!("evaluate.html"),
@@ -52,25 +52,26 @@ fn section(of: &Answered) -> Section<'_> {
     Section { id, question, source, setup, answer, figures: charts.iter().map(draw).collect(), failures }
 }
 
-fn draw(chart: &Chart) -> String {
+fn draw(chart: &AnswerChart) -> String {
     let points = || chart.lines.iter().flat_map(|line| &line.points);
     let low = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
     let high = points().map(|(x, _)| *x).fold(f64::MIN_POSITIVE, f64::max);
     let most = points().filter_map(|(_, y)| *y).fold(0.0, f64::max);
-    let x = if chart.log { Axis::log(low.min(high) * 0.8, high * 1.25) } else { Axis::linear(nice(high * 1.05)) };
-    let y = Axis::linear(chart.top.map_or_else(|| nice((most * 1.05).max(1e-3)), |top| top.max(most) * 1.04));
+    let x =
+        if chart.log { PlotAxis::log(low.min(high) * 0.8, high * 1.25) } else { PlotAxis::linear(nice(high * 1.05)) };
+    let y = PlotAxis::linear(chart.top.map_or_else(|| nice((most * 1.05).max(1e-3)), |top| top.max(most) * 1.04));
     // A contestant that is also what others are held against comes twice.
-    let again = |(index, line): &(usize, &super::Line)| chart.lines[..*index].contains(line);
-    let lines: Vec<&super::Line> =
+    let again = |(index, line): &(usize, &super::AnswerLine)| chart.lines[..*index].contains(line);
+    let lines: Vec<&super::AnswerLine> =
         chart.lines.iter().enumerate().filter(|line| !again(line)).map(|(_, line)| line).collect();
     let classes = palette::classes(lines.iter().map(|line| line.name.trim_start_matches("beside ")));
     let all = || classes.iter().map(|class| Class::from(class.clone())).zip(&lines);
-    let curve = |(class, line): (Class, &&super::Line)| Curve { class, points: line.points.clone(), dots: true };
+    let curve = |(class, line): (Class, &&super::AnswerLine)| Curve { class, points: line.points.clone(), dots: true };
     let sheet = Sheet {
         label: format!("{} by {}", chart.y, chart.x),
         x_title: chart.x,
         x,
-        rows: vec![Row {
+        rows: vec![ChartRow {
             y_title: chart.y,
             y,
             height: HEIGHT,

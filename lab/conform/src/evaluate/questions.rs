@@ -3,7 +3,7 @@
 use paceline_lab::contestant::Contestant;
 
 use super::answers;
-use super::{Cell, Cells, Chart, Effort};
+use super::{AnswerChart, Cells, Effort, QuestionCell};
 
 /// A question.
 pub(super) struct Question {
@@ -11,8 +11,8 @@ pub(super) struct Question {
     pub(super) asks: fn(&str) -> String,
     pub(super) source: &'static str,
     pub(super) setup: fn(Effort) -> String,
-    pub(super) cells: fn(&Contestant, Effort) -> Vec<Cell>,
-    pub(super) answer: fn(&str, &Cells, Effort) -> (String, Vec<Chart>),
+    pub(super) cells: fn(&Contestant, Effort) -> Vec<QuestionCell>,
+    pub(super) answer: fn(&str, &Cells, Effort) -> (String, Vec<AnswerChart>),
 }
 
 /// What RFC 9743 wants and no question here asks: clause, and what it is about.
@@ -88,7 +88,7 @@ pub(super) const ALL: &[Question] = &[
         cells: |contestant, _| {
             let cell = |(key, who): (String, Contestant)| {
                 BUFFERS.map(|buffer| {
-                    Cell::new(&key, buffer, &who, path(50.0, 40.0, &format!("droptail:bdp={buffer}"), ""))
+                    QuestionCell::new(&key, buffer, &who, path(50.0, 40.0, &format!("droptail:bdp={buffer}"), ""))
                 })
             };
             beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
@@ -105,7 +105,8 @@ pub(super) const ALL: &[Question] = &[
                 |count: u32| format!("\n[[flows]]\ncount = {count}\nstagger = \"1s\"\nstart = \"0ms..200ms\"\n");
             let cell = |(key, who): (String, Contestant)| {
                 ITSELF.map(|count| {
-                    Cell::new(&key, count.into(), &who, path(100.0, 40.0, "droptail:bdp=1", "")).with(flows(count))
+                    QuestionCell::new(&key, count.into(), &who, path(100.0, 40.0, "droptail:bdp=1", ""))
+                        .with(flows(count))
                 })
             };
             beside(contestant, &["cubic"]).into_iter().flat_map(cell).collect()
@@ -122,7 +123,7 @@ pub(super) const ALL: &[Question] = &[
                 let flows = format!("{STARTS}\n[[flows]]\ncontestant = \"{rival}@tcp\"\nstart = \"0ms..200ms\"\n");
                 BUFFERS.map(|buffer| {
                     let path = path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                    Cell::new(rival, buffer, contestant, path).with(flows.clone())
+                    QuestionCell::new(rival, buffer, contestant, path).with(flows.clone())
                 })
             };
             RIVALS.into_iter().flat_map(cell).collect()
@@ -139,7 +140,7 @@ pub(super) const ALL: &[Question] = &[
                 TIMES.map(|times| {
                     let extra = 10_000.0 * (times - 1.0);
                     let flows = format!("{STARTS}\n[[flows]]\nstart = \"0ms..200ms\"\nextra_delay = \"{extra}us\"\n");
-                    Cell::new(&key, times, &who, path(50.0, 20.0, "droptail:bdp=2", "")).with(flows)
+                    QuestionCell::new(&key, times, &who, path(50.0, 20.0, "droptail:bdp=2", "")).with(flows)
                 })
             };
             beside(contestant, &["cubic"]).into_iter().flat_map(cell).collect()
@@ -159,9 +160,9 @@ pub(super) const ALL: &[Question] = &[
             let mut cells = Vec::new();
             for buffer in BUFFERS {
                 let path = || path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                cells.push(Cell::new("alone", buffer, &named("cubic"), path()));
+                cells.push(QuestionCell::new("alone", buffer, &named("cubic"), path()));
                 for (key, who) in beside(contestant, &["cubic"]) {
-                    cells.push(Cell::new(key, buffer, &who, path()).with(format!("{victim}{STARTS}")));
+                    cells.push(QuestionCell::new(key, buffer, &who, path()).with(format!("{victim}{STARTS}")));
                 }
             }
             cells
@@ -180,9 +181,9 @@ pub(super) const ALL: &[Question] = &[
             let mut cells = Vec::new();
             for loss in MEDIUM {
                 let path = || path(50.0, 40.0, "droptail:bdp=1", &format!("loss = {loss}\n"));
-                cells.push(Cell::new("alone", loss * 100.0, &named("cubic"), path()));
+                cells.push(QuestionCell::new("alone", loss * 100.0, &named("cubic"), path()));
                 for (key, who) in beside(contestant, &["cubic"]) {
-                    cells.push(Cell::new(key, loss * 100.0, &who, path()).with(format!("{victim}{STARTS}")));
+                    cells.push(QuestionCell::new(key, loss * 100.0, &who, path()).with(format!("{victim}{STARTS}")));
                 }
             }
             cells
@@ -199,8 +200,8 @@ pub(super) const ALL: &[Question] = &[
             let cell = |(key, who): (String, Contestant)| {
                 [1.0, 2.0].map(|buffer| {
                     let path = path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                    let cell = Cell::new(&key, buffer, &who, path).with(flows.clone());
-                    Cell { seconds: Some(16 + CONVERGENCE_SECONDS + 2), series: true, ..cell }
+                    let cell = QuestionCell::new(&key, buffer, &who, path).with(flows.clone());
+                    QuestionCell { seconds: Some(16 + CONVERGENCE_SECONDS + 2), series: true, ..cell }
                 })
             };
             beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
@@ -220,9 +221,9 @@ pub(super) const ALL: &[Question] = &[
                 let dual = || path(100.0, 20.0, "dualpi2", "");
                 let step = path(100.0, 20.0, "step:threshold=1ms,limit=2MB", "");
                 [
-                    Cell::new(&key, 1.0, &who, dual()),
-                    Cell::new(&key, 2.0, &who, dual()).with(cubic.clone()),
-                    Cell::new(&key, 3.0, &who, step),
+                    QuestionCell::new(&key, 1.0, &who, dual()),
+                    QuestionCell::new(&key, 2.0, &who, dual()).with(cubic.clone()),
+                    QuestionCell::new(&key, 3.0, &who, step),
                 ]
             };
             beside(contestant, &["cubic", "prague"]).into_iter().flat_map(cell).collect()
@@ -240,8 +241,10 @@ pub(super) const ALL: &[Question] = &[
             for (key, who) in beside(contestant, &["cubic"]) {
                 for (number, queue) in (1..).zip(QUEUES) {
                     let path = || path(50.0, 40.0, queue, "");
-                    cells.push(Cell::new(&key, number.into(), &who, path()));
-                    cells.push(Cell::new(format!("{key} beside"), number.into(), &who, path()).with(cubic.clone()));
+                    cells.push(QuestionCell::new(&key, number.into(), &who, path()));
+                    cells.push(
+                        QuestionCell::new(format!("{key} beside"), number.into(), &who, path()).with(cubic.clone()),
+                    );
                 }
             }
             cells
@@ -262,8 +265,8 @@ pub(super) const ALL: &[Question] = &[
                         "[down]\n{}queue = \"droptail:bytes=250kB\"\n\n[up]\ndelay = \"20ms\"\n",
                         CHANGES[index]
                     );
-                    let cell = Cell::new(&key, index as f64 + 1.0, &who, path);
-                    Cell { seconds: Some(60), ..cell }
+                    let cell = QuestionCell::new(&key, index as f64 + 1.0, &who, path);
+                    QuestionCell { seconds: Some(60), ..cell }
                 })
             };
             beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
@@ -283,8 +286,8 @@ pub(super) const ALL: &[Question] = &[
                 [0, 1, 2].map(|index| {
                     let (rtt, loss) = FAR[index];
                     let path = path(20.0, rtt, "droptail:bdp=1", &format!("loss = {loss}\n"));
-                    let cell = Cell::new(&key, index as f64 + 1.0, &who, path);
-                    Cell { seconds: Some(60), ..cell }
+                    let cell = QuestionCell::new(&key, index as f64 + 1.0, &who, path);
+                    QuestionCell { seconds: Some(60), ..cell }
                 })
             };
             beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
@@ -304,7 +307,7 @@ pub(super) const ALL: &[Question] = &[
                     let path = format!(
                         "[down]\ntrace = \"{name}\"\ndelay = \"20ms\"\nqueue = \"droptail:bytes=2MB\"\n\n[up]\ndelay = \"20ms\"\n"
                     );
-                    Cell::new(&key, index as f64 + 1.0, &who, path)
+                    QuestionCell::new(&key, index as f64 + 1.0, &who, path)
                 };
                 ["lte-like.mahi", "lte-driving.mahi", "3g-like.mahi"]
                     .into_iter()
@@ -324,7 +327,12 @@ pub(super) const ALL: &[Question] = &[
         cells: |contestant, _| {
             let cell = |(key, who): (String, Contestant)| {
                 LOSSES.map(|loss| {
-                    Cell::new(&key, loss * 100.0, &who, path(50.0, 40.0, "droptail:bdp=1", &format!("loss = {loss}\n")))
+                    QuestionCell::new(
+                        &key,
+                        loss * 100.0,
+                        &who,
+                        path(50.0, 40.0, "droptail:bdp=1", &format!("loss = {loss}\n")),
+                    )
                 })
             };
             beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
@@ -340,7 +348,7 @@ pub(super) const ALL: &[Question] = &[
             let cell = |(key, who): (String, Contestant)| {
                 DISORDERS.map(|share| {
                     let more = format!("reorder = {{ share = {share}, delay = \"8ms\" }}\n");
-                    Cell::new(&key, share * 100.0, &who, path(50.0, 40.0, "droptail:bdp=1", &more))
+                    QuestionCell::new(&key, share * 100.0, &who, path(50.0, 40.0, "droptail:bdp=1", &more))
                 })
             };
             beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
@@ -360,7 +368,7 @@ pub(super) const ALL: &[Question] = &[
             let cell = |(key, who): (String, Contestant)| {
                 [1.0, 4.0].map(|buffer| {
                     let path = path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                    Cell::new(&key, buffer, &who, path).with(format!("{STARTS}{short}"))
+                    QuestionCell::new(&key, buffer, &who, path).with(format!("{STARTS}{short}"))
                 })
             };
             beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
@@ -380,8 +388,9 @@ pub(super) const ALL: &[Question] = &[
                     let stagger = 5_000_000 / count;
                     let flows =
                         format!("\n[[flows]]\ncount = {count}\nstagger = \"{stagger}us\"\nstart = \"0ms..200ms\"\n");
-                    let cell = Cell::new(&key, count.into(), &who, path(500.0, 40.0, "droptail:bdp=1", "")).with(flows);
-                    Cell { seconds: Some(20), weight: 10, ..cell }
+                    let cell = QuestionCell::new(&key, count.into(), &who, path(500.0, 40.0, "droptail:bdp=1", ""))
+                        .with(flows);
+                    QuestionCell { seconds: Some(20), weight: 10, ..cell }
                 };
                 MANY.into_iter().filter(|count| *count <= effort.flows).map(on).collect::<Vec<_>>()
             };

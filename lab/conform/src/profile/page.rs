@@ -8,13 +8,13 @@ use paceline_cc::{Ability, Spec};
 use paceline_lab::numbers::plain;
 
 use super::paths::PATHS;
-use super::{Profile, Seen};
+use super::{ControllerProfile, Seen};
 
 /// Name of the page that compares.
 pub const INDEX: &str = "index.md";
 
 /// Every file by its name: [`INDEX`], a page for each controller, a picture for each run.
-pub fn pages(profiles: &[Profile]) -> Vec<(String, String)> {
+pub fn pages(profiles: &[ControllerProfile]) -> Vec<(String, String)> {
     let mut files = vec![(INDEX.to_owned(), index(profiles))];
     for profile in profiles {
         let name = profile.entry.name;
@@ -34,7 +34,7 @@ fn cell(text: &str) -> String {
     text.replace('<', "&lt;").replace('|', "\\|")
 }
 
-fn index(profiles: &[Profile]) -> String {
+fn index(profiles: &[ControllerProfile]) -> String {
     let mut text = String::from(
         "# Controllers\n\nEach controller with its defaults, alone on six standard paths (beside CUBIC on the last), over `@udp`, in the \
          simulator. These pages are made from runs when the site is built, by `paceline controllers --pages DIR`. The paths have no \
@@ -43,7 +43,7 @@ fn index(profiles: &[Profile]) -> String {
     );
     PATHS.iter().for_each(|path| text += &format!(" [{}](#{}) |", path.title, anchor(path.title)));
     text += &format!("\n|---|{}\n", "---|".repeat(PATHS.len()));
-    for Profile { entry, seen } in profiles {
+    for ControllerProfile { entry, seen } in profiles {
         let _ = write!(text, "| [{0}]({0}.md) |", entry.name);
         for seen in seen {
             let shown = seen.as_ref().map_or_else(
@@ -69,7 +69,7 @@ fn anchor(title: &str) -> String {
     title.to_lowercase().replace(' ', "-")
 }
 
-fn page(Profile { entry, seen }: &Profile) -> String {
+fn page(ControllerProfile { entry, seen }: &ControllerProfile) -> String {
     let mut text = format!("# {}\n\n{}.\n\nSource: {}.", entry.name, sentence(entry.summary), cell(entry.source));
     let needs: Vec<&str> = entry.needs().map(Ability::name).collect();
     if !needs.is_empty() {

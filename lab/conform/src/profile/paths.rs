@@ -2,7 +2,7 @@
 
 /// A path on which every controller is shown, with one flow of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standard {
+pub struct StandardPath {
     /// Its name in files: `deep`.
     pub id: &'static str,
     /// Its name for people.
@@ -20,8 +20,8 @@ pub struct Standard {
 }
 
 /// Each with 20 ms each way.
-pub const PATHS: [Standard; 6] = [
-    Standard {
+pub const PATHS: [StandardPath; 6] = [
+    StandardPath {
         id: "deep",
         title: "A deep buffer",
         about: "24 Mbit/s, a buffer of 4 times the bandwidth-delay product (160 ms): is the link used, and how long is the queue?",
@@ -30,7 +30,7 @@ pub const PATHS: [Standard; 6] = [
         down: "rate = \"24 Mbit/s\"\nqueue = \"droptail:bdp=4\"\n",
         flows: "",
     },
-    Standard {
+    StandardPath {
         id: "shallow",
         title: "A shallow buffer",
         about: "24 Mbit/s, a buffer of a quarter of the bandwidth-delay product (10 ms): is the link used where bursts and large \
@@ -40,7 +40,7 @@ pub const PATHS: [Standard; 6] = [
         down: "rate = \"24 Mbit/s\"\nqueue = \"droptail:bdp=0.25\"\n",
         flows: "",
     },
-    Standard {
+    StandardPath {
         id: "lossy",
         title: "One packet in a hundred lost",
         about: "24 Mbit/s, a buffer of one bandwidth-delay product (40 ms), 1 % of the packets lost at random: are losses taken for \
@@ -50,7 +50,7 @@ pub const PATHS: [Standard; 6] = [
         down: "rate = \"24 Mbit/s\"\nloss = 0.01\nqueue = \"droptail:bdp=1\"\n",
         flows: "",
     },
-    Standard {
+    StandardPath {
         id: "steps",
         title: "A rate that changes",
         about: "24, 6, 48 and 12 Mbit/s for 8 seconds each, a buffer of 240 kB: how soon is new capacity used, and how long is the queue \
@@ -61,7 +61,7 @@ pub const PATHS: [Standard; 6] = [
             queue = \"droptail:bytes=240kB\"\n",
         flows: "",
     },
-    Standard {
+    StandardPath {
         id: "cellular",
         title: "A cellular link",
         about: "The synthetic LTE downlink that comes with paceline (5 to 19 Mbit/s, 12 on average), a buffer of 2 MB.",
@@ -70,7 +70,7 @@ pub const PATHS: [Standard; 6] = [
         down: "trace = \"traces/lte-like.mahi\"\nqueue = \"droptail:bytes=2MB\"\n",
         flows: "",
     },
-    Standard {
+    StandardPath {
         id: "beside",
         title: "Beside CUBIC",
         about: "24 Mbit/s, a buffer of 2 times the bandwidth-delay product (80 ms), where a CUBIC flow is already; it comes at 5 s. What \
@@ -82,7 +82,7 @@ pub const PATHS: [Standard; 6] = [
     },
 ];
 
-impl Standard {
+impl StandardPath {
     /// As a scenario file.
     pub fn scenario(&self, contestant: &str) -> String {
         let Self { id, title, seconds, down, flows, .. } = self;

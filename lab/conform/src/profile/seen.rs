@@ -3,10 +3,10 @@
 use paceline_experiment::Series;
 use paceline_lab::numbers::{plain, span};
 use paceline_lab::record::Run;
-use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 
-use super::paths::Standard;
+use super::paths::StandardPath;
 
 /// Steps of the series that make one point of a picture (our choice: about 120 points a curve, a fifth of what the page of a race has).
 const JOINED: usize = 5;
@@ -37,7 +37,7 @@ pub struct Seen {
 
 impl Seen {
     /// Reads it from a run with series.
-    pub(super) fn of(path: &Standard, run: &Run) -> Self {
+    pub(super) fn of(path: &StandardPath, run: &Run) -> Self {
         let own = run.own.iter().position(|own| *own).unwrap_or(0);
         let flow = run.record.flows.get(own);
         let queue = flow.and_then(|flow| flow.queue_ms);
@@ -61,7 +61,7 @@ impl Seen {
     }
 }
 
-fn sentence(path: &Standard, seen: &Seen, curves: &Curves) -> String {
+fn sentence(path: &StandardPath, seen: &Seen, curves: &Curves) -> String {
     let percent = |share: f64| format!("{} %", plain(100.0 * share));
     let wait = format!("its packets wait {} (95th percentile)", span(seen.queue_p95_ms));
     let lost = if seen.loss < 5e-5 { "none is lost".to_owned() } else { format!("{} are lost", percent(seen.loss)) };
@@ -151,7 +151,7 @@ impl Curves {
     fn draw(&self, controller: &str, label: &str) -> String {
         let at = |index: usize| (index as f64 + 0.5) * self.step;
         let own = Class::from(format!("{} d0", palette::class(controller)));
-        let line = |class: &Class, values: &[f64]| Line {
+        let line = |class: &Class, values: &[f64]| PlotLine {
             class: class.clone(),
             points: values.iter().enumerate().map(|(index, mbps)| (at(index), Some(*mbps))).collect(),
             dots: false,
@@ -167,17 +167,17 @@ impl Curves {
         }
         lines.push(line(&own, &self.own));
         let points = self.queue.iter().enumerate().map(|(index, ms)| (at(index), *ms)).collect();
-        let waits = Line { class: own, points, dots: false };
-        let row = |y_title, most: f64, height, lines| Row {
+        let waits = PlotLine { class: own, points, dots: false };
+        let row = |y_title, most: f64, height, lines| ChartRow {
             y_title,
-            y: Axis::linear(most * 1.1),
+            y: PlotAxis::linear(most * 1.1),
             height,
             panels: vec![Panel { lines, ..Panel::default() }],
         };
         let sheet = Sheet {
             label: format!("{label}: throughput and queueing delay over time"),
             x_title: "seconds",
-            x: Axis::linear(self.capacity.len() as f64 * self.step),
+            x: PlotAxis::linear(self.capacity.len() as f64 * self.step),
             rows: vec![row("Mbit/s", most, 150.0, lines), row("queue, ms", longest, 90.0, vec![waits])],
             legend,
         };

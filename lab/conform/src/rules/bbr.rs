@@ -1,8 +1,8 @@
 //! BBR, version 1: Linux `tcp_bbr.c`, draft-cardwell-iccrg-bbr-congestion-control-00.
 
 use crate::rig::Rig;
-use crate::rule::{Rule, Seen, Span};
-use crate::trajectory::{Point, Trajectory, median, quantile};
+use crate::rule::{Rule, Seen, TrajectorySpan};
+use crate::trajectory::{Trajectory, TrajectoryPoint, median, quantile};
 
 const WHO: &str = "bbr";
 /// Seconds after which start-up and drain are over on the paths here (our choice).
@@ -123,7 +123,7 @@ fn early(of: &Trajectory, choose: fn(f64, f64) -> bool) -> Result<Seen, &'static
     }
     let (at, pace) = best.ok_or("its pace at the start is not known")?;
     let value = pace / base;
-    Ok(Seen { value, spans: vec![Span { from: (at - 0.1).max(0.0), to: at + 0.1, value }] })
+    Ok(Seen { value, spans: vec![TrajectorySpan { from: (at - 0.1).max(0.0), to: at + 0.1, value }] })
 }
 
 fn startup_gain(of: &Trajectory) -> Result<Seen, &'static str> {
@@ -137,7 +137,7 @@ fn drain_gain(of: &Trajectory) -> Result<Seen, &'static str> {
 fn share(of: &Trajectory, q: f64) -> Result<Seen, &'static str> {
     let base = base(of)?;
     let value = quantile(steady(of), q).ok_or("its pace is not known")? / base;
-    Ok(Seen { value, spans: vec![Span { from: STEADY, to: of.end(), value }] })
+    Ok(Seen { value, spans: vec![TrajectorySpan { from: STEADY, to: of.end(), value }] })
 }
 
 fn probe_up(of: &Trajectory) -> Result<Seen, &'static str> {
@@ -160,7 +160,7 @@ fn cycle(of: &Trajectory) -> Result<Seen, &'static str> {
         let now = pace > 1.15 * base;
         if now && !high {
             if let Some(from) = last {
-                spans.push(Span { from, to: point.t, value: (point.t - from) / rtt });
+                spans.push(TrajectorySpan { from, to: point.t, value: (point.t - from) / rtt });
             }
             last = Some(point.t);
         }
@@ -175,10 +175,10 @@ fn probe_rtt(of: &Trajectory) -> Result<Seen, &'static str> {
         return Err("it is shorter than 15 s");
     }
     let (mut smallest, mut since) = (f64::INFINITY, 0.0);
-    let mut longest = Span { from: 0.0, to: 0.0, value: 0.0 };
-    let take = |since: f64, to: f64, longest: &mut Span| {
+    let mut longest = TrajectorySpan { from: 0.0, to: 0.0, value: 0.0 };
+    let take = |since: f64, to: f64, longest: &mut TrajectorySpan| {
         if to - since > longest.value {
-            *longest = Span { from: since, to, value: to - since };
+            *longest = TrajectorySpan { from: since, to, value: to - since };
         }
     };
     for point in &of.points {
@@ -194,7 +194,7 @@ fn probe_rtt(of: &Trajectory) -> Result<Seen, &'static str> {
     Ok(Seen { value: longest.value, spans: vec![longest] })
 }
 
-fn is_probing(point: &Point) -> bool {
+fn is_probing(point: &TrajectoryPoint) -> bool {
     point.window <= PROBING
 }
 
@@ -204,7 +204,7 @@ fn cwnd_gain(of: &Trajectory) -> Result<Seen, &'static str> {
     let product = bandwidth * 1e6 / 8.0 * rtt / of.mss;
     let points = of.between(STEADY, of.end()).iter().filter(|point| !is_probing(point));
     let value = median(points.map(|point| point.window).collect()).ok_or("it is shorter than 3 s")? / product;
-    Ok(Seen { value, spans: vec![Span { from: STEADY, to: of.end(), value }] })
+    Ok(Seen { value, spans: vec![TrajectorySpan { from: STEADY, to: of.end(), value }] })
 }
 
 fn lossy(of: &Trajectory) -> Result<Seen, &'static str> {
@@ -214,5 +214,5 @@ fn lossy(of: &Trajectory) -> Result<Seen, &'static str> {
         return Err("fewer than 20 losses");
     }
     let value = of.mbps(STEADY, of.end()) / rate;
-    Ok(Seen { value, spans: vec![Span { from: STEADY, to: of.end(), value }] })
+    Ok(Seen { value, spans: vec![TrajectorySpan { from: STEADY, to: of.end(), value }] })
 }

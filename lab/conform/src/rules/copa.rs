@@ -2,7 +2,7 @@
 
 use super::start;
 use crate::rig::Rig;
-use crate::rule::{Rule, Seen, Span};
+use crate::rule::{Rule, Seen, TrajectorySpan};
 use crate::trajectory::{Trajectory, median, quantile};
 
 const WHO: &str = "copa";
@@ -71,7 +71,7 @@ fn target(of: &Trajectory) -> Result<Seen, &'static str> {
         return Err("it is shorter than 3 s");
     }
     let value = 0.5 * queues.iter().sum::<f64>() / queues.len() as f64;
-    Ok(Seen { value, spans: vec![Span { from: STEADY, to: of.end(), value }] })
+    Ok(Seen { value, spans: vec![TrajectorySpan { from: STEADY, to: of.end(), value }] })
 }
 
 fn empties(of: &Trajectory) -> Result<Seen, &'static str> {
@@ -82,7 +82,7 @@ fn empties(of: &Trajectory) -> Result<Seen, &'static str> {
         let queues = queues(of, at, to)?;
         let (low, high) = (quantile(queues.clone(), 0.0), quantile(queues, 1.0));
         let (Some(low), Some(high)) = (low, high) else { break };
-        spans.push(Span { from: at, to, value: f64::from(u8::from(low < (0.1 * high).max(1.0))) });
+        spans.push(TrajectorySpan { from: at, to, value: f64::from(u8::from(low < (0.1 * high).max(1.0))) });
         at = to;
     }
     median(spans.iter().map(|span| span.value).collect()).ok_or("it is shorter than 3 s")?;
@@ -97,5 +97,5 @@ fn competes(of: &Trajectory) -> Result<Seen, &'static str> {
     }
     let from = of.end() - 30.0;
     let value = of.mbps(from, of.end()) / (rate / 2.0);
-    Ok(Seen { value, spans: vec![Span { from, to: of.end(), value }] })
+    Ok(Seen { value, spans: vec![TrajectorySpan { from, to: of.end(), value }] })
 }

@@ -3,8 +3,8 @@
 use super::{reno, start};
 use crate::episodes::{Episode, episodes, stretches};
 use crate::rig::Rig;
-use crate::rule::{Rule, Seen, Span};
-use crate::trajectory::{Point, Trajectory, median};
+use crate::rule::{Rule, Seen, TrajectorySpan};
+use crate::trajectory::{Trajectory, TrajectoryPoint, median};
 
 const WHO: &str = "cubic";
 /// C in packets/s³ (RFC 9438 section 5.1).
@@ -87,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
 struct Stage<'a> {
     from: Episode,
     to: Episode,
-    points: Vec<&'a Point>,
+    points: Vec<&'a TrajectoryPoint>,
     ahead: f64,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Stage<'a> {
         let ahead = trajectory.min_rtt()?;
         let all = trajectory.between(from.settled + ahead, to.start);
         // A hundred points show a curve.
-        let points: Vec<&Point> = all.iter().step_by(all.len() / 100 + 1).collect();
+        let points: Vec<&TrajectoryPoint> = all.iter().step_by(all.len() / 100 + 1).collect();
         (points.len() >= 10).then_some(Self { from, to, points, ahead })
     }
 
@@ -104,7 +104,7 @@ impl<'a> Stage<'a> {
     fn error(&self, plateau: f64, c: f64) -> f64 {
         let plateau = plateau.max(self.from.after);
         let k = ((plateau - self.from.after) / c).cbrt();
-        let error = |point: &&Point| {
+        let error = |point: &&TrajectoryPoint| {
             let t = point.t - self.from.settled + self.ahead - k;
             (point.window - (plateau + c * t.powi(3))).abs() / point.window.max(1.0)
         };
@@ -139,7 +139,7 @@ fn curve(of: &Trajectory) -> Result<Seen, &'static str> {
             [(stage.error(stage.from.before, c), c), (stage.error(shrunk, c), c)]
         });
         if let Some((_, value)) = tries.min_by(|a, b| a.0.total_cmp(&b.0)) {
-            spans.push(Span { from: stage.from.settled, to: stage.to.start, value });
+            spans.push(TrajectorySpan { from: stage.from.settled, to: stage.to.start, value });
         }
     }
     Seen::median(spans).ok_or("no stage between two losses is long enough for the curve to show")
@@ -203,7 +203,7 @@ fn convergence(of: &Trajectory) -> Result<Seen, &'static str> {
         let best = steps.map(|share| (stage.error(share * from.before, C), share)).min_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((_, share)) = best {
             let value = share - f64::midpoint(1.0, stage.kept());
-            spans.push(Span { from: from.settled, to: to.start, value });
+            spans.push(TrajectorySpan { from: from.settled, to: to.start, value });
         }
     }
     Seen::median(spans).ok_or("no whole curve follows two consecutive reductions below W_max")
@@ -228,7 +228,11 @@ fn friendly(of: &Trajectory) -> Result<Seen, &'static str> {
         let rounds = of.rounds(from.settled, reached);
         let window = of.window_at(reached).unwrap_or(from.after);
         if rounds >= 5.0 {
-            spans.push(Span { from: from.settled, to: reached, value: (window - from.after) / rounds / alpha });
+            spans.push(TrajectorySpan {
+                from: from.settled,
+                to: reached,
+                value: (window - from.after) / rounds / alpha,
+            });
         }
     }
     Seen::median(spans).ok_or("the cubic was never slower than Reno")

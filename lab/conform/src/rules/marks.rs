@@ -2,7 +2,7 @@
 
 use super::reno;
 use crate::rig::Rig;
-use crate::rule::{Rule, Seen, Span};
+use crate::rule::{Rule, Seen, TrajectorySpan};
 use crate::trajectory::{Trajectory, median};
 
 const DCTCP: &str = "dctcp";
@@ -158,7 +158,7 @@ fn slope(of: &Trajectory, tooth: &Tooth) -> Option<f64> {
 }
 
 fn growth(of: &Trajectory) -> Result<Seen, &'static str> {
-    let span = |tooth: &Tooth| Some(Span { from: tooth.from, to: tooth.peak, value: slope(of, tooth)? });
+    let span = |tooth: &Tooth| Some(TrajectorySpan { from: tooth.from, to: tooth.peak, value: slope(of, tooth)? });
     Seen::median(teeth(of).iter().filter_map(span).collect()).ok_or(NONE)
 }
 
@@ -166,7 +166,7 @@ fn proportional(of: &Trajectory) -> Result<Seen, &'static str> {
     let span = |tooth: &Tooth| {
         let alpha = (2.0 * slope(of, tooth)? / tooth.high).sqrt();
         let value = 2.0 * (1.0 - tooth.next / tooth.high) / alpha.max(1e-9);
-        Some(Span { from: tooth.peak, to: tooth.cut, value })
+        Some(TrajectorySpan { from: tooth.peak, to: tooth.cut, value })
     };
     Seen::median(teeth(of).iter().filter_map(span).collect()).ok_or(NONE)
 }
@@ -175,7 +175,7 @@ fn independence(of: &Trajectory) -> Result<Seen, &'static str> {
     let span = |tooth: &Tooth| {
         let rtts: Vec<f64> = of.between(tooth.from, tooth.peak).iter().filter_map(|point| point.rtt_ms).collect();
         let share = (median(rtts)? / 1e3 / TARGET).min(1.0).powi(2);
-        Some(Span { from: tooth.from, to: tooth.peak, value: slope(of, tooth)? / share.max(1e-9) })
+        Some(TrajectorySpan { from: tooth.from, to: tooth.peak, value: slope(of, tooth)? / share.max(1e-9) })
     };
     Seen::median(teeth(of).iter().filter_map(span).collect()).ok_or(NONE)
 }

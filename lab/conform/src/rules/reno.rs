@@ -3,7 +3,7 @@
 use super::start;
 use crate::episodes::{Episode, episodes, stretches};
 use crate::rig::Rig;
-use crate::rule::{Rule, Seen, Span};
+use crate::rule::{Rule, Seen, TrajectorySpan};
 use crate::trajectory::{Trajectory, median};
 
 const WHO: &str = "reno";
@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
 /// What reductions keep.
 pub(super) fn kept(of: &Trajectory) -> Result<Seen, &'static str> {
     let all = episodes(of).into_iter().filter(|episode| !episode.timeout);
-    let spans = all.map(|one| Span { from: one.start, to: one.settled, value: one.ratio() }).collect();
+    let spans = all.map(|one| TrajectorySpan { from: one.start, to: one.settled, value: one.ratio() }).collect();
     Seen::median(spans).ok_or("no loss reduced the window")
 }
 
@@ -67,8 +67,8 @@ pub(super) fn repeated(of: &Trajectory) -> Result<Seen, &'static str> {
     let all: Vec<_> = episodes(of).into_iter().filter(|episode| !episode.timeout).collect();
     let typical = median(all.iter().map(Episode::ratio).collect()).ok_or("no loss reduced the window")?;
     let twice = |ratio: f64| f64::from(u8::from(ratio < 0.6 * typical));
-    let spans: Vec<Span> =
-        all.iter().map(|one| Span { from: one.start, to: one.settled, value: twice(one.ratio()) }).collect();
+    let spans: Vec<TrajectorySpan> =
+        all.iter().map(|one| TrajectorySpan { from: one.start, to: one.settled, value: twice(one.ratio()) }).collect();
     let value = spans.iter().map(|span| span.value).sum::<f64>() / spans.len() as f64;
     Ok(Seen { value, spans })
 }
@@ -79,7 +79,7 @@ fn slope(of: &Trajectory) -> Result<Seen, &'static str> {
     for (from, to) in stretches(&episodes(of)) {
         let rounds = of.rounds(from.settled, to.start);
         if rounds >= 5.0 {
-            spans.push(Span { from: from.settled, to: to.start, value: (to.before - from.after) / rounds });
+            spans.push(TrajectorySpan { from: from.settled, to: to.start, value: (to.before - from.after) / rounds });
         }
     }
     Seen::median(spans).ok_or("no two reductions are five round trips apart")

@@ -1,7 +1,7 @@
 //! What all window controllers have in common: how they start.
 
 use crate::episodes::episodes;
-use crate::rule::{Seen, Span};
+use crate::rule::{Seen, TrajectorySpan};
 use crate::trajectory::Trajectory;
 
 /// Growth of the window from one round trip to the next, before anything limits it: from the first growth on, until the window falls,
@@ -21,7 +21,7 @@ pub(super) fn growth(of: &Trajectory) -> Result<Seen, &'static str> {
         if crowded || value < 1.1 {
             break;
         }
-        spans.push(Span { from: at, to: at + rtt, value });
+        spans.push(TrajectorySpan { from: at, to: at + rtt, value });
         at += rtt;
     }
     Seen::median(spans).ok_or("no round trip of slow start is without a queue")
@@ -35,5 +35,5 @@ pub(super) fn growth_before_loss(of: &Trajectory) -> Result<Seen, &'static str> 
     let from = first.start - rtt;
     let before = of.window_at(from).ok_or("it fell in the first round trip")?;
     let value = first.before / before.max(1e-9);
-    Ok(Seen { value, spans: vec![Span { from, to: first.start, value }] })
+    Ok(Seen { value, spans: vec![TrajectorySpan { from, to: first.start, value }] })
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use paceline_experiment::{Direction, DrivenBy};
+use paceline_experiment::{DrivenBy, DumbbellWay};
 use serde_json::Value as Json;
 
 use super::{FlowRecord, LinkRecord, Record, ReleaseError, RouterRecord, Span, Split, TelemetryRecord};
@@ -60,7 +60,7 @@ macro_rules! shaped {
 }
 
 shaped! {
-    String => Text, World => Text, DrivenBy => Text, Direction => Text, bool => Flag, u32 => Count, u64 => Count, f64 => Number,
+    String => Text, World => Text, DrivenBy => Text, DumbbellWay => Text, bool => Flag, u32 => Count, u64 => Count, f64 => Number,
     Span => Span, ReleaseError => Late, Split => Split, TelemetryRecord => Telemetry, Vec<FlowRecord> => List,
     Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, BTreeMap<String, String> => Nested,
 }

@@ -8,7 +8,7 @@ use paceline_cc::Nanos;
 use paceline_cc::foreign::printable;
 use paceline_cc::units::span_text;
 use paceline_experiment::{Graph, Seed, Topology, config};
-use paceline_path::{Direction, Media, PathError, Role, Seat, Trace, TraceError};
+use paceline_path::{Direction, Media, PathError, Seat, Trace, TraceError, WifiRole};
 use rand::RngExt;
 
 use super::effective;
@@ -441,7 +441,7 @@ impl Plan {
             let prefix = if scenario.links.is_empty() { "" } else { "links." };
             let seed = self.seed.derive(&format!("{prefix}{}", hop.name));
             // The first node of a link is its access point, the network's side of two paths.
-            let role = if number % 2 == 0 { Role::AccessPoint } else { Role::Station };
+            let role = if number % 2 == 0 { WifiRole::AccessPoint } else { WifiRole::Station };
             let seat = Seat { media: &mut media, link: &hops[number & !1].name, node: hop.from, role };
             let path: Result<_, PathError> = direction.build_in(seed, base_rtt, &load, seat);
             paths.push(path.map_err(|error| KeyError::of_path(&key, &error))?);

@@ -1,7 +1,7 @@
 //! `[telemetry]`: what the data packets of flows carry, and how reports come back.
 
 use paceline_cc::{Ability, Cause, Nanos, Time};
-use paceline_experiment::{Faults, Impostor, Trace, Via, telemetry as carried};
+use paceline_experiment::{Faults, Impostor, ReportTrace, Via, telemetry as carried};
 use paceline_telemetry::sink::INTERVAL;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use super::{Flow, KeyError, Scenario, Who};
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
     /// The fields of a record, and how many records a header has room for.
-    pub profile: Trace,
+    pub profile: ReportTrace,
     /// Longest time between two reports while packets come.
     pub interval: Nanos,
     /// How long a report takes to the sender; without it, as long as an acknowledgement without queues.
@@ -43,7 +43,7 @@ impl Default for Telemetry {
     fn default() -> Self {
         let (stops, resumes, forge, late, drop) = (None, None, None, Nanos::ZERO, 0.0);
         Self {
-            profile: Trace::default(),
+            profile: ReportTrace::default(),
             interval: INTERVAL,
             delay: None,
             stops,
@@ -72,7 +72,7 @@ const LEAST_PAYLOAD: u32 = 100;
 
 impl Telemetry {
     /// Of a flow in a world.
-    fn of(&self) -> carried::Telemetry {
+    fn of(&self) -> carried::FlowTelemetry {
         let at = |time: Option<Nanos>| time.map(|time| Time::ZERO + time);
         let forge = self.forge.map(|forged| match forged {
             Forged::Medium => Cause::Medium,
@@ -86,7 +86,7 @@ impl Telemetry {
             drop: self.drop,
             impostor: self.impostor,
         };
-        carried::Telemetry {
+        carried::FlowTelemetry {
             trace: self.profile,
             interval: self.interval,
             delay: self.delay,
@@ -180,7 +180,7 @@ impl Flow {
     }
 
     /// Its telemetry in a world, over this datapath.
-    pub(super) fn telemetry(&self, section: Option<&Telemetry>, via: &Via) -> Option<carried::Telemetry> {
+    pub(super) fn telemetry(&self, section: Option<&Telemetry>, via: &Via) -> Option<carried::FlowTelemetry> {
         let offered = self.carries_telemetry() && via.datapath().offers(Ability::Telemetry);
         section.filter(|_| offered).map(Telemetry::of)
     }

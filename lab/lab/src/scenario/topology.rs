@@ -12,7 +12,7 @@ use super::{Cross, Flow, KeyError, Link, Scenario, Workload};
 struct Ends<'a> {
     /// Its place, such as `flows[0]`.
     key: String,
-    direction: config::Direction,
+    direction: config::DumbbellWay,
     from: Option<&'a str>,
     to: Option<&'a str>,
 }

@@ -6,22 +6,22 @@ mod seeds;
 use file::{BEGUN, Blocks, Link, MS, Pcap, Seen, flow, four, six};
 use paceline_conform::capture;
 use paceline_logs::{Kind, LogError, kind_of, read_from};
-use paceline_report::logs::Log;
+use paceline_report::logs::PlottedLog;
 
 const FLOW: &str = "10.0.0.1:443 > 10.0.0.2:50000";
 
-fn plot(bytes: &[u8]) -> Result<Log, LogError> {
+fn plot(bytes: &[u8]) -> Result<PlottedLog, LogError> {
     let kind = kind_of("c", bytes)?;
     assert_eq!(kind, Kind::Capture);
     read_from("c", bytes, kind, None)
 }
 
-fn figure(log: &Log, of: &str, what: &str) -> Option<f64> {
+fn figure(log: &PlottedLog, of: &str, what: &str) -> Option<f64> {
     log.figures.iter().find(|figure| figure.of == of && figure.what.starts_with(what)).map(|figure| figure.value)
 }
 
 /// Milliseconds of every round trip that is drawn.
-fn round_trips(log: &Log) -> Vec<f64> {
+fn round_trips(log: &PlottedLog) -> Vec<f64> {
     let chart = log.charts.iter().find(|chart| chart.title.starts_with("round trip"));
     chart.iter().flat_map(|chart| &chart.curves).flat_map(|curve| &curve.points).filter_map(|(_, rtt)| *rtt).collect()
 }
@@ -36,7 +36,7 @@ fn assert_same(what: &str, bytes: &[u8], notes: &[&str]) {
     let (log, expected) = (plot(bytes).unwrap_or_else(|error| panic!("{what}: {error}")), plot(&plain()).unwrap());
     assert_eq!((log.seconds, log.step_s), (expected.seconds, expected.step_s), "{what}");
     assert_eq!(log.charts, expected.charts, "{what}");
-    let without_count = |log: &Log| {
+    let without_count = |log: &PlottedLog| {
         let figures = log.figures.iter().filter(|figure| figure.what != "packets in the file");
         figures.cloned().collect::<Vec<_>>()
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Claim, Verdict};
+use super::{Claim, ClaimVerdict};
 
 /// What stands around the table of a section.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Section {
 pub fn page(head: &str, other: &str, section: impl Fn(&str) -> Section, claims: &[Claim]) -> String {
     let mut page = String::from(head);
     let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-    let (held, not_run) = (count(Verdict::Holds), count(Verdict::NotRun));
+    let (held, not_run) = (count(ClaimVerdict::Holds), count(ClaimVerdict::NotRun));
     let left = match not_run {
         0 => String::new(),
         1 => " 1 was not run here.".to_owned(),
@@ -50,9 +50,9 @@ fn rows(claims: &[Claim], reasons: &[&str]) -> String {
 /// A row behind its setup.
 fn cells(claim: &Claim, reasons: &[&str]) -> String {
     let holds = match claim.verdict {
-        Verdict::Holds => "yes",
-        Verdict::Misses => "**no**",
-        Verdict::NotRun => "not run",
+        ClaimVerdict::Holds => "yes",
+        ClaimVerdict::Misses => "**no**",
+        ClaimVerdict::NotRun => "not run",
     };
     let lettered = |note: String, (index, reason): (usize, &&str)| note.replace(*reason, letter(index));
     let note = reasons.iter().enumerate().fold(claim.note.clone(), lettered);

@@ -11,7 +11,7 @@ use paceline_path::{Trace, TraceInfo};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{ReproduceError, Settings};
+use super::{PaperSettings, ReproduceError};
 use crate::claim::ClaimError;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
@@ -147,7 +147,7 @@ pub(super) fn read(file: &Path) -> Result<Trace, ScenarioError> {
 pub(super) struct Bench<'a> {
     /// The figure, or experiment, whose claims are tried.
     pub(super) figure: &'static str,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a PaperSettings,
     /// Seconds of a run, where they were asked for.
     pub(super) seconds: Option<f64>,
     pub(super) progress: &'a dyn Progress,
@@ -187,7 +187,7 @@ struct Job<'a, D> {
     index: usize,
     setup: &'a Setup,
     plan: &'a Plan,
-    settings: &'a Settings,
+    settings: &'a PaperSettings,
     digest: &'a D,
 }
 
@@ -219,7 +219,7 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
 
     fn key(&self) -> String {
         let world = if self.settings.world.is_real() { " --real" } else { "" };
-        let settings = Settings { runs: None, ..self.settings.clone() };
+        let settings = PaperSettings { runs: None, ..self.settings.clone() };
         format!("{}{}{world}", self.setup.command(), settings.repeated())
     }
 

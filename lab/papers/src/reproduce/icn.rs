@@ -129,11 +129,11 @@ mod tests {
         use paceline_lab::runner::Unwatched;
 
         let settings =
-            super::super::Settings { figure: Some("sources".to_owned()), runs: Some(1), ..Default::default() };
+            super::super::PaperSettings { figure: Some("sources".to_owned()), runs: Some(1), ..Default::default() };
         let sections = PAPER.run(&settings, &Unwatched).unwrap();
         let missed: Vec<_> = sections[0].claims().iter().filter(|claim| !claim.holds()).collect();
         assert!(missed.is_empty() && !sections[0].claims().is_empty(), "{missed:?}");
-        let real = super::super::Settings { world: World::Real, ..settings };
+        let real = super::super::PaperSettings { world: World::Real, ..settings };
         assert!(PAPER.run(&real, &Unwatched).unwrap()[0].claims().is_empty(), "it says that it does not run so");
     }
 

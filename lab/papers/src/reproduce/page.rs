@@ -7,9 +7,9 @@ use minijinja::value::Serde;
 use serde::Serialize;
 
 use super::grid::{Grid, alone, grids};
-use super::{Claim, Paper, ReproduceError, Section, Settings};
+use super::{Claim, Paper, PaperSettings, ReproduceError, Section};
 use paceline_lab::version::VERSION;
-use paceline_report::{self, ReportError};
+use paceline_report::{self, PageError};
 
 /// Writes the page into a folder, made where it is missing, and gives its path; beside it the picture that stands for the
 /// paper, `NAME.svg`, and pages of single experiments, where those ran.
@@ -18,11 +18,11 @@ use paceline_report::{self, ReportError};
 /// When the folder cannot be written to.
 pub fn write(
     paper: &Paper,
-    settings: &Settings,
+    settings: &PaperSettings,
     sections: &[Section],
     folder: &Path,
 ) -> Result<PathBuf, ReproduceError> {
-    let page = render(paper, settings, sections).map_err(ReportError::from)?;
+    let page = render(paper, settings, sections).map_err(PageError::from)?;
     if let Some(figure) = sections.iter().find_map(|section| section.findings.figure.as_ref()) {
         paceline_report::store(folder, &format!("{}.svg", paper.name), figure)?;
     }
@@ -48,7 +48,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn render(paper: &Paper, settings: &Settings, sections: &[Section]) -> Result<String, minijinja::Error> {
+fn render(paper: &Paper, settings: &PaperSettings, sections: &[Section]) -> Result<String, minijinja::Error> {
     let claims = || sections.iter().flat_map(Section::claims);
     let mut contestants: Vec<&str> = Vec::new();
     for claim in claims() {

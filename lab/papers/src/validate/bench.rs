@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::{Config, Cross, Excess, Flow, Outcome, Seed, Series, Topology, Way};
-use paceline_path::{Direction as PathSpec, Loss, PathError, Trace};
+use paceline_path::{Direction as PathSpec, LossModel, PathError, Trace};
 
 use super::SEED;
 use paceline_lab::contestant::Contestant;
@@ -70,7 +70,7 @@ impl Dumbbell {
 
     /// Random loss of data.
     pub(super) fn loss(mut self, probability: f64) -> Self {
-        self.down.loss = Some(Loss::Rate(probability));
+        self.down.loss = Some(LossModel::Rate(probability));
         self
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_experiment::Seed;
-use paceline_path::{Air, Direction, Loss, Packet, Path, Phy, Wifi, build_link};
+use paceline_path::{Air, Direction, LossModel, Packet, Path, Phy, Wifi, build_link};
 use rand::RngExt;
 
 use super::BenchError;
@@ -137,7 +137,7 @@ fn saturated() -> Result<Vec<Claim>, BenchError> {
         ("HT40 300", phy("ht40-2ss-mcs7"), 256.0, 0.02, model),
         (
             "VHT80 866.7, 10 % of the frames lost",
-            Wifi { per: Some(Loss::Rate(0.1)), ..vht.clone() },
+            Wifi { per: Some(LossModel::Rate(0.1)), ..vht.clone() },
             607.0,
             0.02,
             model,

@@ -171,7 +171,7 @@ impl Metric {
 
 /// A figure on the page.
 #[derive(Serialize)]
-pub(super) struct Figure {
+pub(super) struct LogFigure {
     id: String,
     title: String,
     reading: Option<String>,
@@ -192,7 +192,12 @@ pub(super) struct Panel {
 }
 
 /// The figure of a column; `None` where there is nothing to see.
-pub(super) fn draw(metric: &Metric, layout: &Layout, swept: Swept<'_>, contestants: &[Contestant]) -> Option<Figure> {
+pub(super) fn draw(
+    metric: &Metric,
+    layout: &Layout,
+    swept: Swept<'_>,
+    contestants: &[Contestant],
+) -> Option<LogFigure> {
     let range = metric.range(swept.cells)?;
     let (panels, scale, broad) = match layout {
         Layout::Cell => return None,
@@ -203,7 +208,7 @@ pub(super) fn draw(metric: &Metric, layout: &Layout, swept: Swept<'_>, contestan
             (panels, Some(heat::scale(metric, &range)), broad)
         }
     };
-    Some(Figure {
+    Some(LogFigure {
         id: metric.column.replace('_', "-"),
         title: metric.title.clone(),
         reading: metric.reading(swept.sweep, swept.cells),

@@ -10,21 +10,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use paceline_cc::{Distribution, Env, Nanos, Time};
-use paceline_experiment::endpoints::Ends;
-use paceline_experiment::{Application, Arrivals, Flow, Sample, Seed, Turn, Workload, endpoints};
+use paceline_experiment::endpoints::FlowEnds;
+use paceline_experiment::{AppTurn, Application, Arrivals, Flow, Sample, Seed, Workload, endpoints};
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::rows::{Place, Real, nothing_below, nothing_else};
 use super::tap::Glimpse;
-use super::{Crew, FLOW_PORT, FlowError, RaceError, Refused, Work, contestant, port, requests};
+use super::{Crew, FLOW_PORT, FlowError, Refused, TestbedError, Work, contestant, port, requests};
 use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::goal;
 use paceline_linux::clock::{Clock, Sleeper};
 use paceline_linux::namespace::Namespace;
 use paceline_udp::{
-    Channel, End, Offload, ReceivingEnd, SenderOutcome, SendingEnd, Session, Sink, Source, Timing, Watch, Zeros,
+    Channel, ContentSink, ContentSource, EndReason, Offload, ReceivingEnd, SenderOutcome, SenderTiming, SenderWatch,
+    SendingEnd, Session, Zeros,
 };
 
 /// Endpoints look this often whether the run has failed elsewhere.
@@ -39,7 +40,7 @@ fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
     if flow.mss > super::largest(flow) { Err(Refused::Datagram { mss: flow.mss }) } else { Ok(Vec::new()) }
 }
 
-fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, RaceError> {
+fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
     let Place { flow, index, crossing, glimpse, numbers } = *place;
     let (source, target) = crew.ends(flow.way);
     let flow = Datagrams {
@@ -242,8 +243,8 @@ impl Datagrams {
             _ => {}
         }
         match ends {
-            Ends::Push(sender, receiver) => self.push(number, sender, receiver, sockets, span),
-            Ends::Pull(requester, _) => requests::pull(self, *requester, sockets, span),
+            FlowEnds::Push(sender, receiver) => self.push(number, sender, receiver, sockets, span),
+            FlowEnds::Pull(requester, _) => requests::pull(self, *requester, sockets, span),
         }
     }
 
@@ -263,7 +264,7 @@ impl Datagrams {
     ) -> Ended {
         let failed = |source| FlowError::Udp { flow: contestant(&self.flow), source };
         let application = self.application();
-        let source: Box<dyn Source> = match application {
+        let source: Box<dyn ContentSource> = match application {
             Some(application) => Box::new(Turns { application, at }),
             None => Box::new(Zeros),
         };
@@ -276,7 +277,7 @@ impl Datagrams {
         let counted = Counted { clock: self.clock, goal, seen: HashSet::new(), bytes: 0, done: Arc::default() };
         let done = counted.done.clone();
         let over = AtomicBool::new(false);
-        let mut sending = SendingEnd::new(near, self.clock, sender, source, Timing::EXACT);
+        let mut sending = SendingEnd::new(near, self.clock, sender, source, SenderTiming::EXACT);
         let mut receiving = ReceivingEnd::new(far, self.clock, receiver, Box::new(counted), Nanos::MAX);
         let (sent, received, end) = thread::scope(|scope| {
             let receiver = thread::Builder::new().name("udp receiver".to_owned()).spawn_scoped(scope, || {
@@ -316,11 +317,11 @@ impl Datagrams {
                 *self.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = Some(Sample::of(sender));
             };
             let every = self.sample_every.filter(|_| single);
-            let watch = every.map(|every| Watch { every, sample: &mut sample });
+            let watch = every.map(|every| SenderWatch { every, sample: &mut sample });
             match sending.run(until.min(now + SLICE), watch)? {
-                End::Idle if ends => return Ok(true),
-                End::Deadline | End::Idle => {}
-                End::Closed(_) => return Ok(false),
+                EndReason::Idle if ends => return Ok(true),
+                EndReason::Deadline | EndReason::Idle => {}
+                EndReason::Closed(_) => return Ok(false),
             }
         }
     }
@@ -332,7 +333,7 @@ struct Turns {
     at: Time,
 }
 
-impl Source for Turns {
+impl ContentSource for Turns {
     fn next(&self) -> Time {
         self.at
     }
@@ -341,8 +342,8 @@ impl Source for Turns {
         while self.at <= now {
             let (turn, wait) = self.application.turn();
             match turn {
-                Turn::Write(bytes) => sender.write(bytes),
-                Turn::Cut => sender.cut(),
+                AppTurn::Write(bytes) => sender.write(bytes),
+                AppTurn::Cut => sender.cut(),
             }
             self.at += wait.max(Nanos::from_nanos(1));
         }
@@ -363,7 +364,7 @@ struct Counted {
     done: Arc<Mutex<Option<Time>>>,
 }
 
-impl Sink for Counted {
+impl ContentSink for Counted {
     fn take(&mut self, seq: u64, payload: &[u8]) -> io::Result<()> {
         let Some(goal) = self.goal else { return Ok(()) };
         if !self.seen.insert(seq) {

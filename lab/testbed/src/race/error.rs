@@ -119,7 +119,7 @@ pub enum Refused {
 /// Why a world could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RaceError {
+pub enum TestbedError {
     /// The world could not be built.
     #[error(transparent)]
     World(#[from] WorldError),
@@ -165,7 +165,7 @@ pub enum RaceError {
     Aborted,
 }
 
-impl From<NamespaceError> for RaceError {
+impl From<NamespaceError> for TestbedError {
     fn from(error: NamespaceError) -> Self {
         Self::World(error.into())
     }

@@ -11,7 +11,7 @@ use paceline_experiment::Flow;
 use socket2::SockRef;
 
 use super::rows::{Place, Real, nothing_else};
-use super::{Crew, Ended, FLOW_PORT, FlowError, RaceError, Work, contestant, port};
+use super::{Crew, Ended, FLOW_PORT, FlowError, TestbedError, Work, contestant, port};
 use crate::tcp::{self, Below, KernelError, Ledger, Receiving, Sending};
 
 /// `tcp` in the table.
@@ -29,7 +29,7 @@ fn above(flow: &Flow) -> Result<Option<Below>, KernelError> {
     tcp::above(flow, lower, flow.via.how.handover).map(Some)
 }
 
-fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, RaceError> {
+fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
     let Place { flow, index, glimpse, .. } = *place;
     let name = contestant(flow);
     let below = crew.kernels[index].clone().ok_or_else(|| FlowError::NoKernel { flow: name.clone() })?;
@@ -38,14 +38,14 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, RaceError> {
     let address = match (&flow.telemetry, target.ipv6) {
         (None, _) => IpAddr::V4(target.ipv4),
         (Some(_), Some(six)) => IpAddr::V6(six),
-        (Some(_), None) => return Err(RaceError::NoIpv6),
+        (Some(_), None) => return Err(TestbedError::NoIpv6),
     };
     let to = SocketAddr::new(address, port(FLOW_PORT, index));
-    let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(RaceError::Socket)?;
+    let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(TestbedError::Socket)?;
     if flow.controller.needs(Ability::ExactMarks) {
         // It echoes each packet's mark as such a receiver does (RFC 8257 section 3.2).
         let exact = SockRef::from(&listener).set_tcp_congestion(kernel.name.as_bytes());
-        exact.map_err(RaceError::Socket)?;
+        exact.map_err(TestbedError::Socket)?;
     }
     let ledger = Arc::new(Ledger::default());
     let framed = above.as_ref().is_some_and(|options| options.mode == Mode::Framed);

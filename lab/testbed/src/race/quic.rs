@@ -14,7 +14,7 @@ use paceline_quic::{Factory, Identity, Sending, Sent};
 use paceline_transport::SenderStats;
 
 use super::rows::{Place, Real, nothing_below};
-use super::{Crew, Ended, FLOW_PORT, FlowError, RaceError, Refused, Work, port};
+use super::{Crew, Ended, FLOW_PORT, FlowError, Refused, TestbedError, Work, port};
 use crate::tcp::goal;
 use paceline_linux::clock::{Clock, Sleeper};
 
@@ -54,12 +54,12 @@ fn factory(flow: &Flow, seed: u64) -> Result<Factory, Refused> {
 /// `quic` in the table.
 pub(super) const REAL: Real = Real { carries_telemetry: false, check, below: nothing_below, work };
 
-fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, RaceError> {
+fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
     let Place { flow, index, .. } = *place;
     let (source, target) = crew.ends(flow.way);
     let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
     let open = |site: &paceline_emulator::world::Site, at: SocketAddr| {
-        site.namespace.enter(|| UdpSocket::bind(at))?.map_err(RaceError::Socket)
+        site.namespace.enter(|| UdpSocket::bind(at))?.map_err(TestbedError::Socket)
     };
     let seed = crew.seed.derive(&format!("quic {index}"));
     let (observers, spec) = (crew.observers.clone(), flow.controller.clone());

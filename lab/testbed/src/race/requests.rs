@@ -12,14 +12,14 @@ use std::thread;
 
 use paceline_cc::{Codepoint, Distribution, Nanos, Time};
 use paceline_experiment::icn::{Requester, Router};
-use paceline_experiment::{Application, Sample, Turn, Workload};
+use paceline_experiment::{AppTurn, Application, Sample, Workload};
 use paceline_icn::UNIT;
-use paceline_icn::wire::{Answer, DATA_HEAD, Data, Request};
+use paceline_icn::wire::{DATA_HEAD, UnitAnswer, UnitHead, UnitRequest};
 use paceline_linux::clock::Sleeper;
 use paceline_linux::thread::cpu_time;
 use paceline_transport::Steering;
 use paceline_udp::Offload;
-use paceline_udp::socket::Socket;
+use paceline_udp::socket::SessionSocket;
 
 use super::datagrams::{Datagrams, Ended, Finished, SLICE, Span};
 
@@ -30,7 +30,7 @@ pub(super) fn pull(flow: &Datagrams, requester: Requester, (near, far): (UdpSock
     let peer = far.peer_addr().map_err(refused)?;
     let mut asking = Asks {
         peer,
-        socket: Socket::new(far, Offload::NONE).map_err(refused)?,
+        socket: SessionSocket::new(far, Offload::NONE).map_err(refused)?,
         requester,
         application: flow.application().map(|application| (application, span.at)),
         rtt: Distribution::new(3),
@@ -70,7 +70,7 @@ pub(super) fn pull(flow: &Datagrams, requester: Requester, (near, far): (UdpSock
 fn answer(flow: &Datagrams, socket: UdpSocket, router: Router, over: impl Fn() -> bool) -> io::Result<(Nanos, u64)> {
     crate::prefer();
     let cpu = cpu_time();
-    let mut socket = Socket::new(socket, Offload { send: true, receive: false })?;
+    let mut socket = SessionSocket::new(socket, Offload { send: true, receive: false })?;
     let (mut requests, mut burst, mut unsent) = (Vec::new(), Vec::new(), 0);
     while flow.clock.now() < flow.until && !over() && !flow.abort.load(Ordering::Relaxed) {
         if !socket.wait(flow.clock, flow.until.min(flow.clock.now() + SLICE))? {
@@ -78,12 +78,12 @@ fn answer(flow: &Datagrams, socket: UdpSocket, router: Router, over: impl Fn() -
         }
         // What is not a request is dropped without a word, as by any router.
         heard(socket.receive(flow.clock, |datagram| {
-            requests.extend(Request::decode(datagram.bytes).ok().map(|request| (datagram.from, request)));
+            requests.extend(UnitRequest::decode(datagram.bytes).ok().map(|request| (datagram.from, request)));
         }))?;
-        for (from, Request { nonce, ranges, .. }) in requests.drain(..) {
+        for (from, UnitRequest { nonce, ranges, .. }) in requests.drain(..) {
             burst.clear();
             for (unit, bytes) in router.units(&ranges) {
-                let head = Data { nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
+                let head = UnitHead { nonce, unit, stored_units: None, waited: Nanos::ZERO, app_limited: false };
                 burst.extend_from_slice(&head.encode_head());
                 burst.resize(burst.len() + bytes as usize, 0);
             }
@@ -106,7 +106,7 @@ fn heard(got: io::Result<usize>) -> io::Result<()> {
 
 /// The requester and its socket.
 struct Asks {
-    socket: Socket,
+    socket: SessionSocket,
     peer: SocketAddr,
     requester: Requester,
     /// What its application does in turns, and when next.
@@ -158,7 +158,9 @@ impl Asks {
     fn take_in(&mut self, flow: &Datagrams, span: &Span) -> io::Result<()> {
         let Self { socket, requester, rtt, now, done, .. } = self;
         heard(socket.receive(flow.clock, |datagram| {
-            let Ok(Answer::Data(Data { nonce, unit, .. }, payload)) = Answer::decode(datagram.bytes) else { return };
+            let Ok(UnitAnswer::Data(UnitHead { nonce, unit, .. }, payload)) = UnitAnswer::decode(datagram.bytes) else {
+                return;
+            };
             // Strays are dropped.
             if nonce != requester.nonce() {
                 return;
@@ -179,8 +181,8 @@ impl Asks {
         while *at <= now {
             let (turn, wait) = application.turn();
             match turn {
-                Turn::Write(bytes) => self.requester.write(bytes),
-                Turn::Cut => self.requester.cut(),
+                AppTurn::Write(bytes) => self.requester.write(bytes),
+                AppTurn::Cut => self.requester.cut(),
             }
             *at += wait.max(Nanos::from_nanos(1));
         }

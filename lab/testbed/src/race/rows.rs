@@ -6,7 +6,7 @@ use paceline_cc::datapath::{ALCC, ICN, QUIC, TCP, UDP};
 use paceline_experiment::Flow;
 
 use super::tap::Glimpse;
-use super::{Crew, RaceError, Refused, Work, datagrams, kernel};
+use super::{Crew, Refused, TestbedError, Work, datagrams, kernel};
 use crate::numbers::Numbers;
 use crate::tcp::{Below, KernelError};
 
@@ -19,7 +19,7 @@ pub(super) struct Real {
     /// The kernel's part of a flow; nothing for datapaths of our own.
     pub(super) below: fn(&Flow) -> Result<Option<Below>, KernelError>,
     /// A flow, ready to run.
-    pub(super) work: fn(&Crew<'_>, &Place<'_>) -> Result<Work, RaceError>,
+    pub(super) work: fn(&Crew<'_>, &Place<'_>) -> Result<Work, TestbedError>,
 }
 
 /// A flow among those of its run.

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::{
-    Direction, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Sample, TelemetryOutcome, Truth,
+    DumbbellWay, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Sample, TelemetryOutcome, Truth,
 };
-use paceline_path::{Packet, Schedule, Split};
+use paceline_path::{DelaySplit, Packet, Schedule};
 
 use super::FLOW_PORT;
-use paceline_emulator::emulator::{Passage, Tap};
+use paceline_emulator::emulator::{EmulatorTap, Passage};
 use paceline_emulator::frame;
-use paceline_telemetry::Header;
+use paceline_telemetry::TelemetryHeader;
 
 /// What a thread of a flow shows to the series.
 pub(super) type Glimpse = Arc<Mutex<Option<Sample>>>;
@@ -51,7 +51,7 @@ struct Watched {
     glimpse: Glimpse,
     /// Delays so far of packets that have left a hop which is not their last, by how many they have left. A copy that a hop makes
     /// finds nothing at the next.
-    under_way: HashMap<(usize, u64), Split>,
+    under_way: HashMap<(usize, u64), DelaySplit>,
     /// What became of its packets with telemetry.
     truth: Option<SharedTruth>,
 }
@@ -179,7 +179,7 @@ impl RaceTap {
     }
 }
 
-impl Tap for RaceTap {
+impl EmulatorTap for RaceTap {
     fn entered(&mut self, passage: &Passage<'_>) {
         self.sample(passage.at);
         if let Some(Stretch { flow, role: Role::Data, before: 0, .. }) = self.whose(passage)
@@ -243,12 +243,12 @@ impl Tap for RaceTap {
 
 /// The number of the hop in the graph.
 fn hop(passage: &Passage<'_>) -> u32 {
-    let back = passage.direction == Direction::Up;
+    let back = passage.direction == DumbbellWay::Up;
     passage.link as u32 * 2 + u32::from(back)
 }
 
-fn sum(one: Split, other: Split) -> Split {
-    Split {
+fn sum(one: DelaySplit, other: DelaySplit) -> DelaySplit {
+    DelaySplit {
         propagation: one.propagation + other.propagation,
         queue: one.queue + other.queue,
         transmission: one.transmission + other.transmission,
@@ -257,7 +257,7 @@ fn sum(one: Split, other: Split) -> Split {
 
 /// The number in the telemetry of a packet.
 fn number(packet: &[u8]) -> Option<u32> {
-    let (header, _) = Header::decode(packet.get(40..)?).ok()?;
+    let (header, _) = TelemetryHeader::decode(packet.get(40..)?).ok()?;
     Some(header.edge?.seq)
 }
 
@@ -280,7 +280,7 @@ mod tests {
 
     const SHOWN: Shown = Shown { hop: 0, schedule: None };
 
-    fn flow(direction: Direction, stop: Option<Time>) -> Flow {
+    fn flow(direction: DumbbellWay, stop: Option<Time>) -> Flow {
         Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None)) }
     }
 
@@ -293,15 +293,15 @@ mod tests {
         bytes
     }
 
-    fn passage(direction: Direction, bytes: &[u8], entered: u64, at: u64) -> Passage<'_> {
+    fn passage(direction: DumbbellWay, bytes: &[u8], entered: u64, at: u64) -> Passage<'_> {
         let (entered, at) = (Time::from_millis(entered), Time::from_millis(at));
-        let delay = Split { queue: at - entered, ..Split::default() };
+        let delay = DelaySplit { queue: at - entered, ..DelaySplit::default() };
         Passage { link: 0, direction, id: 0, bytes, entered, at, released: at, delay, marked: false, reason: None }
     }
 
     #[test]
     fn packets_count_for_their_flow_and_nothing_is_lost_on_the_way() {
-        let flows = [flow(Direction::Down, None), flow(Direction::Up, Some(Time::from_millis(50)))];
+        let flows = [flow(DumbbellWay::Down, None), flow(DumbbellWay::Up, Some(Time::from_millis(50)))];
         let glimpses: Vec<Glimpse> = vec![Arc::default(), Arc::default()];
         *glimpses[0].lock().unwrap() = Some(Sample { window: 14_480, ..Sample::default() });
         let end = Time::from_millis(100);
@@ -312,16 +312,16 @@ mod tests {
         let stranger = packet(40_000, FLOW_PORT + 2, 1000);
         // One arrives after 15 ms, one is dropped, one is still under way; what is not data does not count.
         for at in [0, 1, 2] {
-            tap.entered(&passage(Direction::Down, &data, at, at));
+            tap.entered(&passage(DumbbellWay::Down, &data, at, at));
         }
-        tap.entered(&passage(Direction::Down, &packet(40_000, FLOW_PORT, 40), 3, 3));
-        tap.entered(&passage(Direction::Up, &upward, 4, 4));
-        tap.entered(&passage(Direction::Up, &stranger, 4, 4));
-        tap.dropped(&passage(Direction::Down, &data, 1, 5));
-        tap.left(&passage(Direction::Down, &data, 0, 15));
-        tap.left(&passage(Direction::Up, &ack, 15, 16));
+        tap.entered(&passage(DumbbellWay::Down, &packet(40_000, FLOW_PORT, 40), 3, 3));
+        tap.entered(&passage(DumbbellWay::Up, &upward, 4, 4));
+        tap.entered(&passage(DumbbellWay::Up, &stranger, 4, 4));
+        tap.dropped(&passage(DumbbellWay::Down, &data, 1, 5));
+        tap.left(&passage(DumbbellWay::Down, &data, 0, 15));
+        tap.left(&passage(DumbbellWay::Up, &ack, 15, 16));
         // Comes when its flow has stopped.
-        tap.left(&passage(Direction::Up, &upward, 4, 60));
+        tap.left(&passage(DumbbellWay::Up, &upward, 4, 60));
         let outcome = tap.finish(Graph::dumbbell(), Vec::new());
 
         let counts = |index: usize| {
@@ -356,7 +356,7 @@ mod tests {
         };
         let data = |id, ttl| number(id, ttl, 40_000, FLOW_PORT, 1500);
         let ack = |ttl| number(9, ttl, FLOW_PORT, 40_000, 40);
-        let (down, up) = (Direction::Down, Direction::Up);
+        let (down, up) = (DumbbellWay::Down, DumbbellWay::Up);
         // The second link leads the other way round. Of data the third overtakes the first there, of it a copy is made, and the
         // second is dropped.
         let steps = [

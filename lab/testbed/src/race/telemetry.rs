@@ -2,7 +2,7 @@
 //!
 //! A source at each node that sends puts headers on its flows' packets, the emulator's hops write into them, a sink at each node that
 //! receives takes them out and reports. The reports go over a bus to an agent at the sender's node, which gives them to controllers
-//! in the kernel and to those of [`paceline_kernel::Agent`]. They are as late, and go wrong, as the scenario says.
+//! in the kernel and to those of [`paceline_kernel::KernelAgent`]. They are as late, and go wrong, as the scenario says.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use paceline_emulator::world::{Nodes, interface};
 use paceline_experiment::{Faults, Flow, Graph, Impostor, Seed, TelemetryOutcome};
 use paceline_int::bus::{
-    Address, AddressError, Body, Bus, BusError, Filter, Hub, Key, Keys, Kind, Message, Options, Role, Sealed,
-    Subscription,
+    Address, AddressError, Bus, BusError, BusMessage, BusOptions, Hub, Keys, MessageBody, MessageKind, PublisherKey,
+    PublisherRole, Sealed, SubjectFilter, Subscription,
 };
-use paceline_int::{Agent, Sink, SinkOptions, Source, SourceOptions};
+use paceline_int::{SinkNode, SinkOptions, SourceNode, SourceOptions, TelemetryAgent};
 use paceline_kernel::Informant;
 use paceline_linux::clock::Clock;
 use paceline_linux::interface::Interfaces;
@@ -30,7 +30,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::FLOW_PORT;
-use super::RaceError;
+use super::TestbedError;
 use super::tap::SharedTruth;
 use crate::tcp::World;
 
@@ -87,9 +87,9 @@ const KEPT: usize = 1024;
 
 /// Telemetry of a world. Dropping it ends it.
 struct Telemetry {
-    _sources: Vec<Source>,
+    _sources: Vec<SourceNode>,
     reporting: Vec<Reporting>,
-    agents: Vec<Agent>,
+    agents: Vec<TelemetryAgent>,
     hops: (Sender<NodeReport>, Option<Receiver<NodeReport>>),
     relay: Option<Bus>,
     running: Running,
@@ -109,7 +109,7 @@ struct Running {
 pub(crate) fn prepare(
     world: &World<'_>,
     informant: Option<&Informant>,
-) -> Result<Option<Box<dyn crate::tcp::Telemetry>>, RaceError> {
+) -> Result<Option<Box<dyn crate::tcp::Telemetry>>, TestbedError> {
     let telemetry = Telemetry::prepare(world, informant)?;
     Ok(telemetry.map(|telemetry| Box::new(telemetry) as Box<dyn crate::tcp::Telemetry>))
 }
@@ -129,7 +129,7 @@ impl Telemetry {
             reporting: Vec::new(),
             agents: Vec::new(),
             hops: (hops.0, Some(hops.1)),
-            relay: Some(join.end(Role::Hop)?),
+            relay: Some(join.end(PublisherRole::Hop)?),
             running: Running::default(),
         };
         let (mut sends, mut takes) = (Vec::new(), Vec::new());
@@ -162,24 +162,24 @@ impl Telemetry {
                 // The kernel would remember of a destination what its last flow ended with. One without the setting does without it.
                 let _ = std::fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1");
                 Interfaces::open()?.one_by_one(&name)?;
-                Ok::<_, NamespaceError>(Source::open(&name, &options))
+                Ok::<_, NamespaceError>(SourceNode::open(&name, &options))
             });
             telemetry._sources.push(opened.map_err(part)?.map_err(part)?.map_err(part)?);
         }
         let mut nodes: Vec<u32> = sends.iter().map(|(node, _)| *node).collect();
         nodes.dedup();
         for node in nodes {
-            let (site, end) = (&world.sites[node as usize], join.end(Role::Agent)?);
+            let (site, end) = (&world.sites[node as usize], join.end(PublisherRole::Agent)?);
             let observe = informant.cloned().map(observer);
-            let agent = site.namespace.enter(|| Agent::new(end, observe)).map_err(part)?;
+            let agent = site.namespace.enter(|| TelemetryAgent::new(end, observe)).map_err(part)?;
             telemetry.agents.push(agent.map_err(part)?.hearing_all());
         }
         for (node, hop) in &takes {
             let (site, name) = (&world.sites[*node as usize], interface(*hop as usize / 2));
             let options = SinkOptions { synced: true, ..SinkOptions::default() };
-            let sink = site.namespace.enter(|| Sink::open(&name, &options)).map_err(part)?;
-            let bus = join.end(Role::Sink)?;
-            let hops = bus.subscribe(&[Filter::Nodes]).map_err(TelemetryError::Bus)?;
+            let sink = site.namespace.enter(|| SinkNode::open(&name, &options)).map_err(part)?;
+            let bus = join.end(PublisherRole::Sink)?;
+            let hops = bus.subscribe(&[SubjectFilter::Nodes]).map_err(TelemetryError::Bus)?;
             let sink = sink.map_err(part)?;
             let ways = world.flows.iter().zip(world.backs).enumerate();
             let ways = ways.map(|(index, (flow, back))| BackWay::new(index, flow, *back, world.seed)).collect();
@@ -204,7 +204,7 @@ impl crate::tcp::Telemetry for Telemetry {
         nodes.with_telemetry(graph, &self.hops.0)
     }
 
-    fn start(&mut self, clock: Clock, flows: usize) -> Result<(), RaceError> {
+    fn start(&mut self, clock: Clock, flows: usize) -> Result<(), TestbedError> {
         if let (Some(bus), Some(hops)) = (self.relay.take(), self.hops.1.take()) {
             self.running.spawn(move |ended| {
                 relay(&bus, &hops, ended);
@@ -226,7 +226,7 @@ impl crate::tcp::Telemetry for Telemetry {
         Ok(())
     }
 
-    fn stop(mut self: Box<Self>) -> Result<Vec<TelemetryOutcome>, RaceError> {
+    fn stop(mut self: Box<Self>) -> Result<Vec<TelemetryOutcome>, TestbedError> {
         Ok(self.running.end()?)
     }
 }
@@ -278,8 +278,8 @@ impl Joining {
         Ok(Self::At(address, Keys::default().with(NAME, key), domain))
     }
 
-    fn end(&self, role: Role) -> Result<Bus, TelemetryError> {
-        self.open(Options { name: NAME.to_owned(), role: Some(role), ..Options::default() })
+    fn end(&self, role: PublisherRole) -> Result<Bus, TelemetryError> {
+        self.open(BusOptions { name: NAME.to_owned(), role: Some(role), ..BusOptions::default() })
     }
 
     /// The end of someone who is not the sink.
@@ -292,25 +292,25 @@ impl Joining {
             Impostor::WrongKey => (NAME, Keys::default().with(NAME, key()?)),
             Impostor::Replay => (NAME, keys.clone()),
         };
-        let options = Options {
+        let options = BusOptions {
             name: name.to_owned(),
-            role: Some(Role::Sink),
+            role: Some(PublisherRole::Sink),
             domain: domain.clone(),
             keys: Some(keys),
             // It sends what is old as well.
             max_age: Duration::MAX,
-            ..Options::default()
+            ..BusOptions::default()
         };
         let bus = Bus::open(address, options);
         let bus = bus.map_err(TelemetryError::Impostor)?;
         Ok(Intruder { kind, bus, kept: VecDeque::new() })
     }
 
-    fn open(&self, options: Options) -> Result<Bus, TelemetryError> {
+    fn open(&self, options: BusOptions) -> Result<Bus, TelemetryError> {
         let end = match self {
             Self::Within(hub) => Bus::join(hub, options),
             Self::At(address, keys, domain) => {
-                Bus::open(address, Options { domain: domain.clone(), keys: Some(keys.clone()), ..options })
+                Bus::open(address, BusOptions { domain: domain.clone(), keys: Some(keys.clone()), ..options })
             }
         };
         end.map_err(TelemetryError::Bus)
@@ -318,11 +318,11 @@ impl Joining {
 }
 
 /// A key that only this process knows.
-fn key() -> Result<Key, TelemetryError> {
+fn key() -> Result<PublisherKey, TelemetryError> {
     let mut secret = [0; 32];
     let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
     random.map_err(TelemetryError::NoKey)?;
-    Ok(Key::new(&Role::ALL, &secret))
+    Ok(PublisherKey::new(&PublisherRole::ALL, &secret))
 }
 
 /// Who sends reports where the sink no longer does.
@@ -344,7 +344,7 @@ impl Intruder {
     /// Sends this report as its own, or, who only repeats, another one.
     fn send(&mut self, report: &FlowReport) {
         if self.kind != Impostor::Replay {
-            return self.bus.publish(Kind::Flow(report.flow), &Body::Flow(report.clone()));
+            return self.bus.publish(MessageKind::Flow(report.flow), &MessageBody::Flow(report.clone()));
         }
         if let Some(oldest) = self.kept.pop_back() {
             self.bus.send(oldest.clone());
@@ -371,7 +371,7 @@ impl BackWay {
 
 /// A sink and the reports on their way.
 struct Reporting {
-    sink: Sink,
+    sink: SinkNode,
     bus: Bus,
     impostor: Option<Intruder>,
     hops: Subscription,
@@ -384,7 +384,7 @@ struct Reporting {
 impl Reporting {
     fn run(&mut self, clock: Clock, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
         while !ended.load(Ordering::Acquire) {
-            while let Some(Message { body: Body::Node(report), .. }) = self.hops.next(Duration::ZERO) {
+            while let Some(BusMessage { body: MessageBody::Node(report), .. }) = self.hops.next(Duration::ZERO) {
                 self.sink.node(&report);
             }
             let next = self.waiting.iter().map(|(at, _)| *at).min();
@@ -420,7 +420,8 @@ impl Reporting {
             if let Some(impostor) = &mut self.impostor {
                 impostor.send(&report);
             }
-        } else if !lost && let Some(sealed) = self.bus.seal(Kind::Flow(report.flow), &Body::Flow(report)) {
+        } else if !lost && let Some(sealed) = self.bus.seal(MessageKind::Flow(report.flow), &MessageBody::Flow(report))
+        {
             self.waiting.push_back((Instant::now() + way.delay, sealed));
         }
     }
@@ -435,7 +436,7 @@ fn flow_of(tuple: &Tuple) -> Option<usize> {
 fn relay(bus: &Bus, hops: &Receiver<NodeReport>, ended: &AtomicBool) {
     while !ended.load(Ordering::Acquire) {
         match hops.recv_timeout(PATIENCE) {
-            Ok(report) => bus.publish(Kind::Node(report.node), &Body::Node(report)),
+            Ok(report) => bus.publish(MessageKind::Node(report.node), &MessageBody::Node(report)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -443,7 +444,7 @@ fn relay(bus: &Bus, hops: &Receiver<NodeReport>, ended: &AtomicBool) {
 }
 
 /// Runs the agent of a sender's node.
-fn serve(mut agent: Agent, flows: usize, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
+fn serve(mut agent: TelemetryAgent, flows: usize, ended: &AtomicBool) -> Result<Vec<TelemetryOutcome>, TelemetryError> {
     let mut outcomes = vec![TelemetryOutcome::default(); flows];
     while !ended.load(Ordering::Acquire) {
         let before = agent.figures();
@@ -457,7 +458,7 @@ fn serve(mut agent: Agent, flows: usize, ended: &AtomicBool) -> Result<Vec<Telem
 }
 
 /// Passes reports on to controllers that an agent in user space runs.
-fn observer(informant: Informant) -> paceline_int::agent::Observe {
+fn observer(informant: Informant) -> paceline_int::agent::TelemetryObserver {
     Box::new(move |tuple, telemetry| {
         let end = |address, port| SocketAddr::new(std::net::IpAddr::V6(address), port);
         informant.telemetry(end(tuple.src, tuple.sport), end(tuple.dst, tuple.dport), telemetry);

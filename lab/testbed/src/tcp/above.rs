@@ -11,7 +11,7 @@ use paceline_cc::{Ability, Nanos, Spec};
 use paceline_experiment::{DrivenBy, Flow, Handover, Way};
 use paceline_linux::tcp::controllers;
 
-use super::{Below, Kernel, KernelError, LOADING, given};
+use super::{Below, KernelError, KernelFlow, LOADING, given};
 
 /// Bytes of a socket's queue: enough for the rates of races, and little to wait through for an application that stops.
 /// 256 kB: 1 Gbit/s needs a write each 2 ms (our choice).
@@ -66,7 +66,7 @@ pub(crate) fn above(flow: &Flow, lower: &Spec, handover: Handover) -> Result<Bel
     if flow.paced && name != "bbr" {
         note("paced", "without fq the kernel paces bbr alone");
     }
-    let kernel = loads.unwrap_or(Kernel { name, ecn: false, driven_by: DrivenBy::Kernel });
+    let kernel = loads.unwrap_or(KernelFlow { name, ecn: false, driven_by: DrivenBy::Kernel });
     Ok(Below { kernel, above: Some(options), notes })
 }
 

@@ -6,28 +6,29 @@ use std::sync::Arc;
 use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::{Ecn, Env, Spec};
 use paceline_experiment::{DrivenBy, Flow, Layer};
-use paceline_kernel::agent::Options as AgentOptions;
+use paceline_kernel::agent::AgentLimits as AgentOptions;
 use paceline_kernel::{
-    AGENT, Agent, AgentError, LoadError, Loaded, MODULES, Module, NewFlow, OPEN_WINDOW, module as named,
+    AGENT, KernelAgent, KernelAgentError, LoadError, Loaded, MODULES, Module, OPEN_WINDOW, SelectedFlow,
+    module as named,
 };
 use paceline_linux::clock::monotonic;
 
 use super::loading::Loading;
-use super::{Kernel, KernelError, Loader, Telemetry, World};
+use super::{KernelError, KernelFlow, Loader, Telemetry, World};
 use crate::observers::Observers;
-use crate::race::{self, RaceError};
+use crate::race::{self, TestbedError};
 
 /// What this build loads.
 pub(super) const LOADING: Loading = Loading {
     module,
     agent,
     // A run loads it for itself.
-    open_window: Kernel { name: OPEN_WINDOW.name, ecn: false, driven_by: DrivenBy::Module },
+    open_window: KernelFlow { name: OPEN_WINDOW.name, ecn: false, driven_by: DrivenBy::Module },
     load,
 };
 
 /// By a module that is this controller.
-fn module(flow: &Flow) -> Result<Kernel, KernelError> {
+fn module(flow: &Flow) -> Result<KernelFlow, KernelError> {
     let controller = flow.controller.to_string();
     let found = MODULES.iter().find(|module| module.controller == Some(controller.as_str()));
     let module = found.ok_or_else(|| KernelError::NoModule {
@@ -35,22 +36,22 @@ fn module(flow: &Flow) -> Result<Kernel, KernelError> {
         controller: flow.controller.clone(),
         there: MODULES.iter().filter_map(|module| module.controller).collect(),
     })?;
-    Ok(Kernel { name: module.name, ecn: module.ecn, driven_by: DrivenBy::Module })
+    Ok(KernelFlow { name: module.name, ecn: module.ecn, driven_by: DrivenBy::Module })
 }
 
 /// By the agent.
-fn agent(flow: &Flow) -> Result<Kernel, KernelError> {
+fn agent(flow: &Flow) -> Result<KernelFlow, KernelError> {
     TCP_AGENT.carries(&flow.controller).map_err(KernelError::Misfit)?;
     if flow.controller.build(&Env::default()).nature().ecn != Ecn::Off {
         return Err(KernelError::NoEcn { flow: super::itself(flow), instead: format!("{}@udp", flow.controller) });
     }
-    Ok(Kernel { name: AGENT.name, ecn: false, driven_by: DrivenBy::Agent })
+    Ok(KernelFlow { name: AGENT.name, ecn: false, driven_by: DrivenBy::Agent })
 }
 
 /// What the flows of a world need in the kernel; it is there as long as this is.
 struct Loads {
     _modules: Vec<Loaded>,
-    agent: Option<Agent>,
+    agent: Option<KernelAgent>,
 }
 
 fn load(flows: &[Loader<'_>], observers: &Observers) -> Result<Box<dyn super::Loads>, KernelError> {
@@ -76,18 +77,19 @@ fn load(flows: &[Loader<'_>], observers: &Observers) -> Result<Box<dyn super::Lo
     let (wanted, observers) = (!driven.is_empty(), observers.clone());
     let driven = Arc::new(driven);
     let of = Arc::clone(&driven);
-    let choose = move |flow: &NewFlow| driven.get(&flow.remote.port()).map(|(_, spec)| spec.clone());
-    let observe = move |flow: &NewFlow, env: &Env| {
+    let choose = move |flow: &SelectedFlow| driven.get(&flow.remote.port()).map(|(_, spec)| spec.clone());
+    let observe = move |flow: &SelectedFlow, env: &Env| {
         let (index, spec) = of.get(&flow.remote.port())?;
         observers.of(*index, Layer::Packets, spec, env, monotonic())
     };
-    let agent = wanted.then(|| Agent::start_observed(AgentOptions::default(), choose, observe)).transpose();
-    let agent = agent.map_err(|error: AgentError| KernelError::Load { flow: first, problem: error.to_string() })?;
+    let agent = wanted.then(|| KernelAgent::start_observed(AgentOptions::default(), choose, observe)).transpose();
+    let agent =
+        agent.map_err(|error: KernelAgentError| KernelError::Load { flow: first, problem: error.to_string() })?;
     Ok(Box::new(Loads { _modules: modules, agent }))
 }
 
 impl super::Loads for Loads {
-    fn telemetry(&self, world: &World<'_>) -> Result<Option<Box<dyn Telemetry>>, RaceError> {
-        race::prepare_telemetry(world, self.agent.as_ref().map(Agent::informant).as_ref())
+    fn telemetry(&self, world: &World<'_>) -> Result<Option<Box<dyn Telemetry>>, TestbedError> {
+        race::prepare_telemetry(world, self.agent.as_ref().map(KernelAgent::informant).as_ref())
     }
 }

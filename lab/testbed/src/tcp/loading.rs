@@ -6,18 +6,18 @@ use paceline_emulator::world::{Nodes, Site};
 use paceline_experiment::{Flow, Graph, Seed, TelemetryOutcome};
 use paceline_linux::clock::Clock;
 
-use super::{Kernel, KernelError};
+use super::{KernelError, KernelFlow};
 use crate::observers::Observers;
-use crate::race::{RaceError, SharedTruth};
+use crate::race::{SharedTruth, TestbedError};
 
 /// What can be loaded, and by whom.
 pub(crate) struct Loading {
     /// By a module that is the flow's controller.
-    pub(super) module: fn(&Flow) -> Result<Kernel, KernelError>,
+    pub(super) module: fn(&Flow) -> Result<KernelFlow, KernelError>,
     /// By the agent.
-    pub(super) agent: fn(&Flow) -> Result<Kernel, KernelError>,
+    pub(super) agent: fn(&Flow) -> Result<KernelFlow, KernelError>,
     /// The open window.
-    pub(super) open_window: Kernel,
+    pub(super) open_window: KernelFlow,
     /// For these flows, each with its index and the port that it goes to; the observers see the controllers of the agent.
     pub(crate) load: Load,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Loader<'a> {
     /// The port that it goes to.
     pub(crate) port: u16,
     pub(crate) flow: &'a Flow,
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: KernelFlow,
 }
 
 /// Nothing in a build without eBPF.
@@ -54,7 +54,7 @@ pub(crate) trait Loads {
     ///
     /// # Errors
     /// What of it cannot be had.
-    fn telemetry(&self, world: &World<'_>) -> Result<Option<Box<dyn Telemetry>>, RaceError>;
+    fn telemetry(&self, world: &World<'_>) -> Result<Option<Box<dyn Telemetry>>, TestbedError>;
 }
 
 /// What telemetry of a world is about.
@@ -79,11 +79,11 @@ pub(crate) trait Telemetry {
     ///
     /// # Errors
     /// When a thread cannot be had.
-    fn start(&mut self, clock: Clock, flows: usize) -> Result<(), RaceError>;
+    fn start(&mut self, clock: Clock, flows: usize) -> Result<(), TestbedError>;
 
     /// Ends it. What became of reports, by flow.
     ///
     /// # Errors
     /// What failed on the way.
-    fn stop(self: Box<Self>) -> Result<Vec<TelemetryOutcome>, RaceError>;
+    fn stop(self: Box<Self>) -> Result<Vec<TelemetryOutcome>, TestbedError>;
 }

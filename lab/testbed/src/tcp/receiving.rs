@@ -78,7 +78,7 @@ impl AsFd for Reading {
     }
 }
 
-struct Connection {
+struct TcpConnection {
     reading: Reading,
     /// The sender's port.
     port: u16,
@@ -100,7 +100,7 @@ impl Receiving {
             _ => self.until,
         };
         let mut outcome = ReceivingOutcome::default();
-        let mut connections: Vec<Connection> = Vec::new();
+        let mut connections: Vec<TcpConnection> = Vec::new();
         let mut buffer = vec![0; CHUNK];
         while self.clock.now() < end && !self.abort.load(Ordering::Relaxed) {
             self.accept(&mut connections).map_err(failed)?;
@@ -127,7 +127,7 @@ impl Receiving {
         Ok(outcome)
     }
 
-    fn accept(&self, connections: &mut Vec<Connection>) -> io::Result<()> {
+    fn accept(&self, connections: &mut Vec<TcpConnection>) -> io::Result<()> {
         loop {
             match self.listener.accept() {
                 Ok((stream, peer)) => {
@@ -141,7 +141,7 @@ impl Receiving {
                     } else {
                         Reading::Plain(stream)
                     };
-                    connections.push(Connection { reading, port: peer.port(), bytes: 0 });
+                    connections.push(TcpConnection { reading, port: peer.port(), bytes: 0 });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // A connection that was gone before it was taken.
@@ -153,7 +153,12 @@ impl Receiving {
     }
 
     /// Takes what has arrived; false when the connection is over. A peer that breaks the framing is an error.
-    fn read(&self, connection: &mut Connection, buffer: &mut [u8], outcome: &mut ReceivingOutcome) -> io::Result<bool> {
+    fn read(
+        &self,
+        connection: &mut TcpConnection,
+        buffer: &mut [u8],
+        outcome: &mut ReceivingOutcome,
+    ) -> io::Result<bool> {
         loop {
             match connection.reading.read(buffer) {
                 Ok(0) => return Ok(false),
@@ -171,7 +176,7 @@ impl Receiving {
     }
 
     /// Notes that a flow has ended.
-    fn note(&self, connection: &Connection, outcome: &mut ReceivingOutcome) {
+    fn note(&self, connection: &TcpConnection, outcome: &mut ReceivingOutcome) {
         let mut ledger = self.ledger.lock();
         let Some(entry) = ledger.get_mut(&connection.port) else { return };
         let Some(goal) = entry.goal.filter(|goal| connection.bytes >= *goal && !entry.delivered) else { return };

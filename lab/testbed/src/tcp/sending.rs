@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use paceline_alcc::{Mode, Options, Socket as Above};
 use paceline_cc::{Distribution, Env, Nanos, Time};
-use paceline_experiment::{Application, Arrivals, Flow, Layer, Sample, Seed, Turn, Workload};
+use paceline_experiment::{AppTurn, Application, Arrivals, Flow, Layer, Sample, Seed, Workload};
 use paceline_linux::clock::Clock;
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
@@ -19,7 +19,7 @@ use paceline_linux::thread::cpu_time;
 use paceline_transport::SenderStats;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Engines, Entry, Kernel, Ledger, PROBE, Served, TIMESTAMPS, goal};
+use super::{Engines, Entry, KernelFlow, Ledger, PROBE, Served, TIMESTAMPS, goal};
 use crate::observers::Observers;
 use crate::race::{FlowError, contestant};
 
@@ -33,7 +33,7 @@ const WAITING_FEW: u32 = 16 * 1024;
 /// The sender of a configured flow. [`Sending::run`] in a thread inside its namespace.
 pub(crate) struct Sending {
     pub(crate) flow: Flow,
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: KernelFlow,
     /// Of the controller above the kernel's, where there is one.
     pub(crate) above: Option<Options>,
     pub(crate) engines: Arc<Engines>,
@@ -63,7 +63,7 @@ pub(crate) struct SendingOutcome {
     pub(crate) cpu: Nanos,
 }
 
-struct Connection {
+struct TcpConnection {
     stream: TcpStream,
     /// What writes into it from its handshake on, where a controller stands above.
     above: Option<Arc<Above>>,
@@ -84,7 +84,7 @@ struct Connection {
 /// Where a thread of a flow stands.
 struct State {
     served: Option<Served>,
-    connections: Vec<Connection>,
+    connections: Vec<TcpConnection>,
     arrivals: Option<Arrivals>,
     application: Option<Application>,
     /// When the next connection is opened, the application acts, the kernel is asked.
@@ -198,7 +198,7 @@ impl Sending {
         }
         let allowed = if state.application.is_some() { 0 } else { bytes.unwrap_or(u64::MAX) };
         let ends = bytes.is_some();
-        state.connections.push(Connection {
+        state.connections.push(TcpConnection {
             stream,
             above: None,
             port,
@@ -267,12 +267,12 @@ impl Sending {
             !delivered
         });
         let alone = state.arrivals.is_none().then(|| state.connections.first()).flatten();
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = alone.map(Connection::sample);
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = alone.map(TcpConnection::sample);
         Ok(())
     }
 }
 
-impl Connection {
+impl TcpConnection {
     /// A point of the series: of the controller that decides.
     fn sample(&self) -> Sample {
         let Some(above) = &self.above else { return sample(&self.last) };
@@ -334,14 +334,14 @@ fn turn(state: &mut State) {
     let (Some(application), Some(connection)) = (&mut state.application, state.connections.first_mut()) else { return };
     let (turn, wait) = application.turn();
     match turn {
-        Turn::Write(bytes) => connection.allowed = connection.allowed.saturating_add(bytes),
-        Turn::Cut => connection.allowed = connection.written,
+        AppTurn::Write(bytes) => connection.allowed = connection.allowed.saturating_add(bytes),
+        AppTurn::Cut => connection.allowed = connection.written,
     }
     state.turn_at += wait;
 }
 
 /// Writes what the kernel takes.
-fn write(connection: &mut Connection) {
+fn write(connection: &mut TcpConnection) {
     static ZEROS: [u8; CHUNK] = [0; CHUNK];
     if connection.blocked {
         return;
@@ -372,7 +372,7 @@ fn write(connection: &mut Connection) {
 fn wait(state: &mut State, end: Time, clock: Clock) -> io::Result<()> {
     let due = state.open_at.min(state.turn_at).min(state.probe_at).min(end);
     let left = due.since(clock.now()).min(PROBE);
-    let wanting = |connection: &Connection| connection.written < connection.allowed;
+    let wanting = |connection: &TcpConnection| connection.written < connection.allowed;
     let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(state.connections.len());
     for connection in state.connections.iter().filter(|connection| wanting(connection)) {
         fds.push(PollFd::new(connection.room(), PollFlags::POLLOUT));

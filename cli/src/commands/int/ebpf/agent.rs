@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use paceline_int::Agent;
-use paceline_int::agent::Figures;
-use paceline_int::bus::{Address, Board, Body, Kind, Message, Role, Subject, flow_number};
+use paceline_int::TelemetryAgent;
+use paceline_int::agent::ReportFigures;
+use paceline_int::bus::{Address, Board, BusMessage, BusSubject, MessageBody, MessageKind, PublisherRole, flow_number};
 use serde_json::{Map, Value};
 
 use super::super::AgentArgs;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
     let ending = Ends::begin()?.watched()?;
     let board = Arc::new(Mutex::new(Board::default()));
     let metrics = args.metrics.map(|address| metrics::answer(address, &board)).transpose()?;
-    let mut agent = Agent::new(args.bus.open_quietly(Role::Agent)?, None)?;
+    let mut agent = TelemetryAgent::new(args.bus.open_quietly(PublisherRole::Agent)?, None)?;
     // A bus of this machine carries hardly any reports but ours: the first of a flow is received as well.
     if matches!(agent.bus().address(), Some(Address::Local(_))) {
         agent = agent.hearing_all();
@@ -38,12 +38,13 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
         if let Some(report) = agent.step(STEP)?
             && metrics.is_some()
         {
-            let kind = Kind::Flow(flow_number(&report.tuple));
-            let subject = Subject { domain: agent.bus().options().domain.clone(), kind };
-            let message = Message { subject, publisher: "any".to_owned(), number: 0, body: Body::Flow(report) };
+            let kind = MessageKind::Flow(flow_number(&report.tuple));
+            let subject = BusSubject { domain: agent.bus().options().domain.clone(), kind };
+            let message =
+                BusMessage { subject, publisher: "any".to_owned(), number: 0, body: MessageBody::Flow(report) };
             board.lock().unwrap_or_else(PoisonError::into_inner).take(&message, Instant::now());
         }
-        let Figures { flows, unserved: more, .. } = agent.figures();
+        let ReportFigures { flows, unserved: more, .. } = agent.figures();
         if more > 0 && unserved.is_due() {
             complaint::print(&format!(
                 "{more} flows have no telemetry: {flows} do, which is all that can, or one user has three quarters of these"
@@ -58,8 +59,8 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn counted(agent: &Agent) -> Map<String, Value> {
-    let Figures { flows, controllers, taken, others, old, full, unserved } = agent.figures();
+fn counted(agent: &TelemetryAgent) -> Map<String, Value> {
+    let ReportFigures { flows, controllers, taken, others, old, full, unserved } = agent.figures();
     let all = [
         ("flows", flows),
         ("controllers", controllers),

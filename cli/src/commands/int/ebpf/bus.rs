@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use paceline_int::bus::{Address, Bus, Keys, Options, Role};
+use paceline_int::bus::{Address, Bus, BusOptions, Keys, PublisherRole};
 
 use super::super::BusArgs;
 use crate::complaint;
@@ -14,16 +14,16 @@ const BUS: &str = "PACELINE_BUS";
 
 impl BusArgs {
     /// Opens it; `role`: what this end publishes.
-    pub(crate) fn open(&self, role: Option<Role>) -> anyhow::Result<Bus> {
+    pub(crate) fn open(&self, role: Option<PublisherRole>) -> anyhow::Result<Bus> {
         let address = self.address()?;
         let keys = self.keys()?;
-        let mut options = Options {
+        let mut options = BusOptions {
             domain: self.domain.clone(),
             role,
             keys,
             max_age: Duration::from_nanos(self.max_age.as_nanos()),
             log: Arc::new(complaint::print),
-            ..Options::default()
+            ..BusOptions::default()
         };
         if let Some(name) = &self.publisher {
             options.name.clone_from(name);
@@ -32,8 +32,8 @@ impl BusArgs {
     }
 
     /// As [`BusArgs::open`], but for someone who publishes nothing but signs of life, and can do without where there is no key for them.
-    pub(crate) fn open_quietly(&self, role: Role) -> anyhow::Result<Bus> {
-        let name = self.publisher.clone().unwrap_or_else(|| Options::default().name);
+    pub(crate) fn open_quietly(&self, role: PublisherRole) -> anyhow::Result<Bus> {
+        let name = self.publisher.clone().unwrap_or_else(|| BusOptions::default().name);
         let keys = self.keys()?;
         let may = keys.is_none_or(|keys| keys.of(&name).is_some_and(|key| key.roles().contains(&role)));
         self.open(may.then_some(role))

@@ -4,9 +4,11 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use paceline_int::bus::{Body, Filter, Heart, Kind, Role, flow_number};
-use paceline_int::{Clock, Limit, Sink, SinkOptions, Source, SourceOptions, Transit, TransitOptions};
-use paceline_telemetry::{FlowReport, Profile};
+use paceline_int::bus::{Heart, MessageBody, MessageKind, PublisherRole, SubjectFilter, flow_number};
+use paceline_int::{
+    HeaderClock, KernelQueueLimit, SinkNode, SinkOptions, SourceNode, SourceOptions, TransitNode, TransitOptions,
+};
+use paceline_telemetry::{FlowReport, RecordProfile};
 use serde_json::{Map, Value};
 
 use super::super::nodes::{ClockName, NodeArgs, ProfileName, QueueLimit, SinkArgs, SourceArgs, TransitArgs};
@@ -17,10 +19,10 @@ const ROUND: Duration = Duration::from_millis(100);
 /// Between two objects of counters.
 pub(super) const EVERY: Duration = Duration::from_secs(1);
 
-const fn clock(args: &NodeArgs) -> Clock {
+const fn clock(args: &NodeArgs) -> HeaderClock {
     match args.clock {
-        ClockName::Machine => Clock::Machine,
-        ClockName::Tai => Clock::Tai,
+        ClockName::Machine => HeaderClock::Machine,
+        ClockName::Tai => HeaderClock::Tai,
     }
 }
 
@@ -31,10 +33,10 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
         addresses: args.addresses.clone(),
         cgroup: args.cgroup.clone(),
         profile: match args.profile {
-            ProfileName::Lean => Profile::Lean,
-            ProfileName::Timed => Profile::Timed,
-            ProfileName::Counted => Profile::Counted,
-            ProfileName::Full => Profile::Full,
+            ProfileName::Lean => RecordProfile::Lean,
+            ProfileName::Timed => RecordProfile::Timed,
+            ProfileName::Counted => RecordProfile::Counted,
+            ProfileName::Full => RecordProfile::Full,
         },
         full_every: args.full_every,
         hops: args.hops,
@@ -44,11 +46,11 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
         ..default
     };
     let ending = Ends::begin()?.watched()?;
-    let source = Source::open(&args.node.interface, &options)?;
+    let source = SourceNode::open(&args.node.interface, &options)?;
     let name = &args.node.interface;
     say(&args.node, &format!("headers on flows that leave through {name}, until this command ends"))?;
     let mut swept = Instant::now();
-    let sweep = |source: &mut Source| {
+    let sweep = |source: &mut SourceNode| {
         source.ensure()?;
         if swept.elapsed() >= EVERY {
             swept = Instant::now();
@@ -61,25 +63,25 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
 
 pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
     let limit = args.limit.map(|limit| match limit {
-        QueueLimit::Packets(packets) => Limit::Packets(packets),
-        QueueLimit::Octets(octets) => Limit::Bytes(octets),
+        QueueLimit::Packets(packets) => KernelQueueLimit::Packets(packets),
+        QueueLimit::Octets(octets) => KernelQueueLimit::Bytes(octets),
     });
     let options = TransitOptions { node: args.number, limit, clock: clock(&args.node), ..TransitOptions::default() };
     let ending = Ends::begin()?.watched()?;
-    let bus = args.bus.open(Some(Role::Hop))?;
-    let mut heart = Heart::new(Role::Hop);
-    let transit = Transit::open(&args.node.interface, &options)?;
+    let bus = args.bus.open(Some(PublisherRole::Hop))?;
+    let mut heart = Heart::new(PublisherRole::Hop);
+    let transit = TransitNode::open(&args.node.interface, &options)?;
     let known = match transit.limit() {
-        Some(Limit::Packets(packets)) => format!("its queue has room for {packets} packets"),
-        Some(Limit::Bytes(octets)) => format!("its queue has room for {octets} octets"),
+        Some(KernelQueueLimit::Packets(packets)) => format!("its queue has room for {packets} packets"),
+        Some(KernelQueueLimit::Bytes(octets)) => format!("its queue has room for {octets} octets"),
         None => "its queue's limit is not known (--limit)".to_owned(),
     };
     let name = &args.node.interface;
     say(&args.node, &format!("node {} writes at {name} until this command ends; {known}", transit.node()))?;
-    let publish = |transit: &mut Transit| {
+    let publish = |transit: &mut TransitNode| {
         transit.ensure()?;
         match transit.report() {
-            Ok(report) => bus.publish(Kind::Node(report.node), &Body::Node(report)),
+            Ok(report) => bus.publish(MessageKind::Node(report.node), &MessageBody::Node(report)),
             // Of an interface that has not been up yet.
             Err(none) if none.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
@@ -99,10 +101,10 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
         ..SinkOptions::default()
     };
     let ending = Ends::begin()?.watched()?;
-    let bus = args.bus.open(Some(Role::Sink))?;
-    let limits = bus.subscribe(&[Filter::Nodes])?;
-    let mut heart = Heart::new(Role::Sink);
-    let mut sink = Sink::open(&args.node.interface, &options)?;
+    let bus = args.bus.open(Some(PublisherRole::Sink))?;
+    let limits = bus.subscribe(&[SubjectFilter::Nodes])?;
+    let mut heart = Heart::new(PublisherRole::Sink);
+    let mut sink = SinkNode::open(&args.node.interface, &options)?;
     let name = &args.node.interface;
     say(&args.node, &format!("headers are taken out of what arrives at {name} until this command ends"))?;
     let mut reported = Instant::now();
@@ -114,11 +116,11 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
                 crate::print::out(&format!("{}\n", String::from_utf8_lossy(&report.to_json())))?;
             }
             sums.add(&report);
-            bus.publish(Kind::Flow(flow_number(&report.tuple)), &Body::Flow(report));
+            bus.publish(MessageKind::Flow(flow_number(&report.tuple)), &MessageBody::Flow(report));
         }
         // What hops say of their queues: the limits, which no packet carries.
         while let Some(message) = limits.next(Duration::ZERO) {
-            if let Body::Node(report) = &message.body {
+            if let MessageBody::Node(report) = &message.body {
                 sink.node(report);
             }
         }

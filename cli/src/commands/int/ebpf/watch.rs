@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::Cause;
-use paceline_int::bus::board::{End, Flow, Queue};
-use paceline_int::bus::{Board, Filter, Subscription};
+use paceline_int::bus::board::{BoardFlow, BoardQueue, LivePublisher};
+use paceline_int::bus::{Board, SubjectFilter, Subscription};
 use serde_json::{Value, json};
 
 use super::super::WatchArgs;
@@ -70,7 +70,7 @@ pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
     let board = Arc::new(Mutex::new(Board::default()));
     let _metrics = args.metrics.map(|address| metrics::answer(address, &board)).transpose()?;
     let bus = args.bus.open(None)?;
-    let messages = bus.subscribe(&[Filter::Flows, Filter::Nodes, Filter::Health])?;
+    let messages = bus.subscribe(&[SubjectFilter::Flows, SubjectFilter::Nodes, SubjectFilter::Health])?;
     let taken = board.clone();
     thread::Builder::new().name("watch".to_owned()).spawn(move || take(&taken, &messages))?;
     thread::sleep(FIRST);
@@ -108,7 +108,7 @@ fn draw(board: &Board, args: &WatchArgs, space: Space) -> String {
         let rows = board.ends.iter().map(|((role, name), one)| end(role.name(), name, one)).collect();
         return table(&heading, &ENDS, rows, space);
     }
-    let mut flows: Vec<&Flow> = board.flows.values().collect();
+    let mut flows: Vec<&BoardFlow> = board.flows.values().collect();
     flows.sort_by_key(|flow| (Reverse(flow.packets.received), flow.report.tuple));
     let heading = match flows.len() {
         0 => "no reports: is there a sink, and does its bus, domain and key fit? --ends shows who is there".to_owned(),
@@ -129,7 +129,7 @@ fn kilobytes(bytes: Option<u32>) -> String {
     bytes.map_or_else(unknown, |bytes| amount(f64::from(bytes) / 1e3))
 }
 
-fn cells(flow: &Flow) -> Vec<String> {
+fn cells(flow: &BoardFlow) -> Vec<String> {
     let report = &flow.report;
     let tuple = &report.tuple;
     let share = |lost: u64| amount(100.0 * lost as f64 / flow.packets.expected.max(1) as f64);
@@ -157,7 +157,7 @@ const fn verdict(cause: Cause) -> &'static str {
     }
 }
 
-fn hop((node, egress): (u32, u16), queue: &Queue) -> Vec<String> {
+fn hop((node, egress): (u32, u16), queue: &BoardQueue) -> Vec<String> {
     let newest = &queue.newest;
     vec![
         node.to_string(),
@@ -173,7 +173,7 @@ fn hop((node, egress): (u32, u16), queue: &Queue) -> Vec<String> {
     ]
 }
 
-fn end(role: &str, name: &str, end: &End) -> Vec<String> {
+fn end(role: &str, name: &str, end: &LivePublisher) -> Vec<String> {
     let health = &end.health;
     vec![
         role.to_owned(),
@@ -189,7 +189,7 @@ fn end(role: &str, name: &str, end: &End) -> Vec<String> {
 
 fn as_json(board: &Board, args: &WatchArgs) -> String {
     let objects: Vec<Value> = if args.hops {
-        let object = |((node, egress), queue): (&(u32, u16), &Queue)| {
+        let object = |((node, egress), queue): (&(u32, u16), &BoardQueue)| {
             json!({
                 "node": node, "egress": (*egress != u16::MAX).then_some(egress), "newest": queue.newest,
                 "drops": queue.drops, "link_losses": queue.link_losses,
@@ -200,7 +200,7 @@ fn as_json(board: &Board, args: &WatchArgs) -> String {
         let ends = board.ends.iter();
         ends.map(|((role, name), end)| json!({ "role": role.name(), "name": name, "health": end.health })).collect()
     } else {
-        let object = |flow: &Flow| {
+        let object = |flow: &BoardFlow| {
             json!({
                 "sink": flow.publisher, "path": flow.path, "report": flow.report,
                 "expected_packets": flow.packets.expected, "received_packets": flow.packets.received,

@@ -1,6 +1,6 @@
 //! Flows that an agent leaves to CUBIC.
 
-use paceline_kernel::Agent;
+use paceline_kernel::KernelAgent;
 
 use crate::commands::seldom::Seldom;
 use crate::complaint;
@@ -13,12 +13,12 @@ pub(super) struct LeftToCubic {
 
 impl LeftToCubic {
     /// From now on.
-    pub(super) fn new(agent: &Agent) -> Self {
+    pub(super) fn new(agent: &KernelAgent) -> Self {
         Self { said: agent.figures().no_slot, seldom: Seldom::default() }
     }
 
     /// Says it, if there are more than were said.
-    pub(super) fn say(&mut self, agent: &Agent) {
+    pub(super) fn say(&mut self, agent: &KernelAgent) {
         let now = agent.figures().no_slot;
         if now > self.said && self.seldom.is_due() {
             let flows = now - self.said;

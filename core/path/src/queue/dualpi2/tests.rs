@@ -7,7 +7,7 @@ fn packet(at: Time, size: u32, ecn: Codepoint) -> Packet<()> {
 }
 
 fn queue(params: DualPi2Params) -> (DualPi2<()>, Ledger<()>) {
-    (DualPi2::new(params, Limit::NONE, 1), Ledger::default())
+    (DualPi2::new(params, QueueBound::NONE, 1), Ledger::default())
 }
 
 fn ms(millis: u64) -> Time {
@@ -212,7 +212,7 @@ fn below_two_packets_of_backlog_nothing_is_chosen() {
 
 #[test]
 fn the_limit_drops_whatever_the_codepoint_and_marks_nothing() {
-    let mut queue = DualPi2::new(DualPi2Params::default(), Limit::packets(3), 1);
+    let mut queue = DualPi2::new(DualPi2Params::default(), QueueBound::packets(3), 1);
     let mut ledger = Ledger::default();
     (queue.probability, queue.next_update) = (0.6, Time::NEVER);
     for ecn in [Codepoint::Ect1, Codepoint::Ect0, Codepoint::NotEct, Codepoint::Ce].repeat(3) {
@@ -224,7 +224,7 @@ fn the_limit_drops_whatever_the_codepoint_and_marks_nothing() {
 
 #[test]
 fn both_queues_share_one_limit() {
-    let mut queue = DualPi2::new(DualPi2Params::default(), Limit::packets(4), 1);
+    let mut queue = DualPi2::new(DualPi2Params::default(), QueueBound::packets(4), 1);
     let mut ledger = Ledger::default();
     for ecn in [Codepoint::Ect1, Codepoint::Ce, Codepoint::Ect0, Codepoint::NotEct, Codepoint::Ect1, Codepoint::Ect0] {
         queue.push(ms(0), packet(ms(0), 1500, ecn), &mut ledger);

@@ -8,7 +8,7 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, START_UP, STEP, apart, close, over, stated};
-use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 
 /// The links of figures 16, 17 and 19 where no trace is given: 3G, then 4G.
@@ -108,7 +108,7 @@ fn over_window(runs: &[Run]) -> Option<f64> {
 }
 
 fn drawing(link: &str, run: &Run) -> Drawing {
-    let line = |class, figure: fn((f64, f64, f64)) -> f64| Line {
+    let line = |class, figure: fn((f64, f64, f64)) -> f64| PlotLine {
         class: Class::from(class),
         points: both(run).map(|point| (point.0, Some(figure(point)))).collect(),
         dots: false,
@@ -119,10 +119,10 @@ fn drawing(link: &str, run: &Run) -> Drawing {
     let sheet = Sheet {
         label: format!("Windows of Verus and of the TCP below over {link}"),
         x_title: "s",
-        x: Axis::linear(end),
-        rows: vec![Row {
+        x: PlotAxis::linear(end),
+        rows: vec![ChartRow {
             y_title: "window, packets",
-            y: Axis::linear(1.1 * highest),
+            y: PlotAxis::linear(1.1 * highest),
             height: 160.0,
             panels: vec![Panel { lines, ..Panel::default() }],
         }],
@@ -172,19 +172,19 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let classes: Vec<Class> = palette::classes(both).into_iter().map(Class::from).collect();
     let line = |(class, runs): (&Class, &Vec<Run>)| {
         let points = curves::queue(&runs.first()?.series, 0.5);
-        Some(Line { class: class.clone(), points, dots: false })
+        Some(PlotLine { class: class.clone(), points, dots: false })
     };
-    let lines: Vec<Line> = classes.iter().zip(&results).filter_map(line).collect();
+    let lines: Vec<PlotLine> = classes.iter().zip(&results).filter_map(line).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
     let (end, most) =
         points().fold((1.0, 1.0), |(end, most): (f64, f64), (x, y)| (end.max(*x), most.max(y.unwrap_or(0.0))));
     let sheet = Sheet {
         label: "Queueing delay of Verus above TCP and native".to_owned(),
         x_title: "s",
-        x: Axis::linear(end),
-        rows: vec![Row {
+        x: PlotAxis::linear(end),
+        rows: vec![ChartRow {
             y_title: "queue, ms",
-            y: Axis::linear(1.1 * most),
+            y: PlotAxis::linear(1.1 * most),
             height: 140.0,
             panels: vec![Panel { lines: lines.clone(), ..Panel::default() }],
         }],

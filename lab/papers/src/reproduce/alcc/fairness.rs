@@ -7,7 +7,7 @@ use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, over, stated};
 use super::{BESIDE_CUBIC, TEN};
 use paceline_lab::measure::jain;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -120,18 +120,21 @@ fn drawing(names: &[&str], results: &[Vec<Run>], seconds: f64) -> Drawing {
     let classes = palette::classes(names.iter().copied());
     let panel = |((name, runs), class): ((&&str, &Vec<Run>), &String)| {
         let lines = runs.first().map(|run| {
-            let line =
-                |flow| Line { class: class.clone().into(), points: curves::rate(&run.series, flow, 1.0), dots: false };
+            let line = |flow| PlotLine {
+                class: class.clone().into(),
+                points: curves::rate(&run.series, flow, 1.0),
+                dots: false,
+            };
             run.series.flows.iter().take(FLOWS).map(line).collect()
         });
         Panel { title: (*name).to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() }
     };
     let panels = names.iter().zip(results).zip(&classes).map(panel).collect();
-    let row = Row { y_title: "Mbit/s", y: Axis::linear(0.4 * MBPS), height: 150.0, panels };
+    let row = ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(0.4 * MBPS), height: 150.0, panels };
     let sheet = Sheet {
         label: "Throughput of ten flows over time".to_owned(),
         x_title: "s",
-        x: Axis::linear(seconds),
+        x: PlotAxis::linear(seconds),
         rows: vec![row],
         legend: Vec::new(),
     };

@@ -8,7 +8,7 @@ use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
 use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, stated};
 use super::{CELLULAR, RAPID};
-use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -174,7 +174,7 @@ impl Comparison {
     }
 
     /// Panels side by side, one a link, with the lines that `line` makes of a contestant's runs there.
-    fn panels(&self, line: impl Fn(Class, &[Run]) -> Vec<Line>) -> Vec<Panel> {
+    fn panels(&self, line: impl Fn(Class, &[Run]) -> Vec<PlotLine>) -> Vec<Panel> {
         let panel = |(at, link): (usize, &Link)| Panel {
             title: link.name.clone(),
             lines: self.everyone().flat_map(|(class, (_, runs))| line(class, &runs[at].runs)).collect(),
@@ -184,7 +184,7 @@ impl Comparison {
     }
 
     fn instants(&self) -> Drawing {
-        let line = |class, points| Line { class, points, dots: false };
+        let line = |class, points| PlotLine { class, points, dots: false };
         let rates = self.panels(|class, runs| {
             runs.first().map(|run| line(class, curves::rate(&run.series, run.flow(), 0.5))).into_iter().collect()
         });
@@ -194,13 +194,13 @@ impl Comparison {
         let end = rates.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|(x, _)| *x);
         let end = end.fold(1.0, f64::max);
         let rows = vec![
-            Row { y_title: "Mbit/s", y: Axis::linear(highest(&rates)), height: 130.0, panels: rates },
-            Row { y_title: "queue, ms", y: Axis::linear(highest(&queues)), height: 130.0, panels: queues },
+            ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(highest(&rates)), height: 130.0, panels: rates },
+            ChartRow { y_title: "queue, ms", y: PlotAxis::linear(highest(&queues)), height: 130.0, panels: queues },
         ];
         let sheet = Sheet {
             label: "Throughput and queueing delay over time, native and above TCP".to_owned(),
             x_title: "s",
-            x: Axis::linear(end),
+            x: PlotAxis::linear(end),
             rows,
             legend: self.legend(),
         };
@@ -215,15 +215,15 @@ impl Comparison {
     fn distributions(&self) -> Drawing {
         let panels = self.panels(|class, runs| {
             let points = quantiles(runs).iter().enumerate().map(|(at, ms)| (*ms, Some(at as f64))).collect();
-            vec![Line { class, points, dots: false }]
+            vec![PlotLine { class, points, dots: false }]
         });
         let longest =
             self.everyone().flat_map(|(_, (_, runs))| runs).map(|runs| over(&runs.runs, |run| run.delay(98)).median);
         let sheet = Sheet {
             label: "Distribution of one-way delays, native and above TCP".to_owned(),
             x_title: "one-way delay, ms",
-            x: Axis::linear(longest.fold(20.0, f64::max)),
-            rows: vec![Row { y_title: "% of packets", y: Axis::linear(100.0), height: 150.0, panels }],
+            x: PlotAxis::linear(longest.fold(20.0, f64::max)),
+            rows: vec![ChartRow { y_title: "% of packets", y: PlotAxis::linear(100.0), height: 150.0, panels }],
             legend: self.legend(),
         };
         Drawing {
@@ -241,7 +241,7 @@ impl Comparison {
             let seconds: Vec<f64> = runs.iter().flat_map(Run::each_second).collect();
             let rates = paceline_lab::stats::Median::of(&seconds).unwrap_or(rate);
             let delay = |percent| over(runs, |run| run.delay(percent)).median;
-            let line = |points: [(f64, f64); 3]| Line {
+            let line = |points: [(f64, f64); 3]| PlotLine {
                 class: class.clone(),
                 points: points.map(|(x, y)| (x, Some(y))).to_vec(),
                 dots: true,
@@ -254,8 +254,8 @@ impl Comparison {
         let sheet = Sheet {
             label: "Medians and quartiles of throughput and delay, native and above TCP".to_owned(),
             x_title: "one-way delay, ms",
-            x: Axis::linear(1.2 * longest.fold(20.0, f64::max)),
-            rows: vec![Row { y_title: "Mbit/s", y: Axis::linear(highest(&panels)), height: 150.0, panels }],
+            x: PlotAxis::linear(1.2 * longest.fold(20.0, f64::max)),
+            rows: vec![ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(highest(&panels)), height: 150.0, panels }],
             legend: self.legend(),
         };
         Drawing {

@@ -6,7 +6,7 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
 use super::{TUNNEL_TCP, TUNNEL_UDP};
-use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -96,7 +96,7 @@ pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> 
     let panel = |(name, runs): (&&str, &Vec<Run>)| {
         let classes = ["c-copa", "c-cubic", "c-cubic"];
         let lines = runs.first().map(|run| {
-            let line = |(class, flow)| Line {
+            let line = |(class, flow)| PlotLine {
                 class: Class::from(class),
                 points: curves::rate(&run.series, flow, 0.5),
                 dots: false,
@@ -131,11 +131,11 @@ fn said(bench: &Bench<'_>, what: &str, runs: usize) -> String {
 }
 
 fn drawing(panels: Vec<Panel>, legend: Vec<(Class, String)>, seconds: f64) -> Drawing {
-    let row = Row { y_title: "Mbit/s", y: Axis::linear(1.1 * MBPS), height: 150.0, panels };
+    let row = ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(1.1 * MBPS), height: 150.0, panels };
     let sheet = Sheet {
         label: "Throughput in the tunnel over time".to_owned(),
         x_title: "s",
-        x: Axis::linear(seconds),
+        x: PlotAxis::linear(seconds),
         rows: vec![row],
         legend,
     };
@@ -159,9 +159,9 @@ fn beside_udp(bench: &Bench<'_>, name: &str) -> Result<Findings, ReproduceError>
     let lines = runs.first().map(|run| {
         let udp = |visit: &Visit| {
             let points = [(visit.from, 0.0), (visit.from, visit.mbps), (visit.to, visit.mbps), (visit.to, 0.0)];
-            Line { class: "ink".into(), points: points.map(|(x, y)| (x * seconds, Some(y))).to_vec(), dots: false }
+            PlotLine { class: "ink".into(), points: points.map(|(x, y)| (x * seconds, Some(y))).to_vec(), dots: false }
         };
-        let own = Line { class: own.clone(), points: curves::rate(&run.series, run.flow(), 0.5), dots: false };
+        let own = PlotLine { class: own.clone(), points: curves::rate(&run.series, run.flow(), 0.5), dots: false };
         std::iter::once(own).chain(UDP.iter().map(udp)).collect()
     });
     let panel = Panel { title: name.to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() };

@@ -6,7 +6,7 @@ use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::CONSTANT;
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, apart, over, stated};
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 /// Windows of the application's, packets: from well below what the path holds to a little above.
@@ -94,28 +94,29 @@ fn lowest(runs: &[Run]) -> Option<f64> {
 }
 
 fn over_time(shown: &[(&'static str, String, &Vec<Run>)]) -> Drawing {
-    let lines = |points: &dyn Fn(&Run) -> curves::Points| -> Vec<Line> {
+    let lines = |points: &dyn Fn(&Run) -> curves::Points| -> Vec<PlotLine> {
         let line = |(class, _, runs): &(&'static str, String, &Vec<Run>)| {
-            runs.first().map(|run| Line { class: (*class).into(), points: points(run), dots: false })
+            runs.first().map(|run| PlotLine { class: (*class).into(), points: points(run), dots: false })
         };
         shown.iter().filter_map(line).collect()
     };
     let rates = lines(&|run| curves::rate(&run.series, run.flow(), 0.5));
     let queues = lines(&|run| curves::queue(&run.series, 0.5));
-    let highest =
-        |lines: &[Line]| lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(1.0, f64::max) * 1.1;
+    let highest = |lines: &[PlotLine]| {
+        lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(1.0, f64::max) * 1.1
+    };
     let end = rates.iter().flat_map(|line| &line.points).map(|(x, _)| *x).fold(1.0, f64::max);
     let (fastest, longest) = (highest(&rates), highest(&queues));
-    let row = |y_title, high, lines| Row {
+    let row = |y_title, high, lines| ChartRow {
         y_title,
-        y: Axis::linear(high),
+        y: PlotAxis::linear(high),
         height: 120.0,
         panels: vec![Panel { lines, ..Panel::default() }],
     };
     let sheet = Sheet {
         label: "Throughput and queueing delay of a window above TCP and of TCP alone".to_owned(),
         x_title: "s",
-        x: Axis::linear(end),
+        x: PlotAxis::linear(end),
         rows: vec![row("Mbit/s", fastest, rates), row("queue, ms", longest, queues)],
         legend: shown.iter().map(|(class, name, _)| ((*class).into(), name.clone())).collect(),
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::Seed;
 use paceline_experiment::icn::SyntheticObject;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
 use rand::{RngExt, SeedableRng};
@@ -145,13 +145,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let sheet = Sheet {
         label: "Bytes from upstream by size of the cache".to_owned(),
         x_title: "cache, % of the objects",
-        x: Axis::linear(100.0),
-        rows: vec![Row {
+        x: PlotAxis::linear(100.0),
+        rows: vec![ChartRow {
             y_title: "from upstream, %",
-            y: Axis::linear(100.0),
+            y: PlotAxis::linear(100.0),
             height: 220.0,
             panels: vec![Panel {
-                lines: vec![Line {
+                lines: vec![PlotLine {
                     class: palette::classes([OURS]).remove(0).into(),
                     points: (0..SIZES.len()).map(|at| (SIZES[at] as f64, Some(100.0 * upstream(at)))).collect(),
                     dots: true,

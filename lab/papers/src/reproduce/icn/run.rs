@@ -3,11 +3,11 @@
 use paceline_cc::Distribution;
 use paceline_experiment::Series;
 use paceline_lab::stats::Median;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Finished, Setup};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Settings, Table};
+use super::super::{Cell, Claim, Drawing, Findings, PaperSettings, ReproduceError, Table};
 use paceline_lab::run::World;
 
 /// A run; of several flows by flow.
@@ -84,7 +84,7 @@ impl Ran {
     pub(super) fn conduct(bench: &Bench<'_>, setups: Vec<Setup>) -> Result<Self, ReproduceError> {
         let runs = bench.run(&setups, |_, run| Run::of(run))?;
         let simulated = if bench.is_real() {
-            let settings = Settings { world: World::Sim, threads: 0, ..bench.settings.clone() };
+            let settings = PaperSettings { world: World::Sim, threads: 0, ..bench.settings.clone() };
             let bench = Bench { settings: &settings, ..*bench };
             Some(bench.run(&setups, |_, run| Run::of(run))?)
         } else {
@@ -200,14 +200,14 @@ pub(super) fn table(ran: &Ran, title: &str, rows: impl Iterator<Item = (usize, S
 }
 
 /// Rates over time, a line each.
-pub(super) fn rates_over_time(title: &str, seconds: f64, mbps: f64, lines: Vec<Line>, note: String) -> Drawing {
+pub(super) fn rates_over_time(title: &str, seconds: f64, mbps: f64, lines: Vec<PlotLine>, note: String) -> Drawing {
     let sheet = Sheet {
         label: title.to_owned(),
         x_title: "time, s",
-        x: Axis::linear(seconds),
-        rows: vec![Row {
+        x: PlotAxis::linear(seconds),
+        rows: vec![ChartRow {
             y_title: "Mbit/s",
-            y: Axis::linear(mbps),
+            y: PlotAxis::linear(mbps),
             height: 220.0,
             panels: vec![Panel { lines, ..Panel::default() }],
         }],

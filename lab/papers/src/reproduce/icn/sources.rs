@@ -3,7 +3,7 @@
 use paceline_cc::Time;
 use paceline_experiment::Seed;
 use paceline_experiment::icn::{BIN, SyntheticObject};
-use paceline_report::chart::Line;
+use paceline_report::chart::PlotLine;
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -183,7 +183,7 @@ pub(super) fn over_time(title: &str, received: &Received, mbps: f64) -> Drawing 
             let rate = bins.iter().sum::<u64>() as f64 * 8e-6 / (4.0 * width);
             ((at as f64 + 0.5) * 4.0 * width, Some(rate))
         });
-        Line { class: class.into(), points: points.collect(), dots: false }
+        PlotLine { class: class.into(), points: points.collect(), dots: false }
     });
     rates_over_time(
         title,

@@ -2,7 +2,7 @@
 
 use paceline_cc::Nanos;
 use paceline_lab::measure::jain;
-use paceline_report::chart::Line;
+use paceline_report::chart::PlotLine;
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -87,7 +87,7 @@ pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 fn over_time(title: &str, seconds: f64, mbps: f64, run: &Run) -> Drawing {
     let flows = run.series.flows.iter().map(|flow| curves::rate(&run.series, flow, 0.5));
     let classes = palette::classes([OURS]).into_iter().chain(palette::others());
-    let lines = flows.zip(classes).map(|(points, class)| Line { class: class.into(), points, dots: false });
+    let lines = flows.zip(classes).map(|(points, class)| PlotLine { class: class.into(), points, dots: false });
     rates_over_time(title, seconds, mbps, lines.collect(), format!("{OURS}, first run."))
 }
 

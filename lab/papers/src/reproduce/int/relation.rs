@@ -2,7 +2,7 @@
 
 use paceline_cc::Nanos;
 use paceline_experiment::Series;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
@@ -52,13 +52,18 @@ fn points(series: &Series, values: &[f64]) -> Points {
 fn sheet(label: &str, rows: Vec<(&'static str, Points)>) -> String {
     let row = |(y_title, points): (&'static str, Points)| {
         let high = points.iter().filter_map(|(_, y)| *y).fold(1.0, f64::max);
-        let lines = vec![Line { class: "c-cubic".into(), points, dots: false }];
-        Row { y_title, y: Axis::linear(high * 1.05), height: 130.0, panels: vec![Panel { lines, ..Panel::default() }] }
+        let lines = vec![PlotLine { class: "c-cubic".into(), points, dots: false }];
+        ChartRow {
+            y_title,
+            y: PlotAxis::linear(high * 1.05),
+            height: 130.0,
+            panels: vec![Panel { lines, ..Panel::default() }],
+        }
     };
     let sheet = Sheet {
         label: label.to_owned(),
         x_title: "time, s",
-        x: Axis::linear(SHOWN),
+        x: PlotAxis::linear(SHOWN),
         rows: rows.into_iter().map(row).collect(),
         legend: Vec::new(),
     };

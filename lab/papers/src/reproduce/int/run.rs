@@ -1,6 +1,6 @@
 //! What is kept of a run.
 
-use paceline_experiment::{Named, Series, TelemetryOutcome};
+use paceline_experiment::{NamedLosses, Series, TelemetryOutcome};
 use paceline_lab::stats::Median;
 use paceline_report::svg::short;
 
@@ -63,7 +63,7 @@ pub(super) fn named(runs: &[Run]) -> TelemetryOutcome {
 }
 
 /// Share of losses that got the right name; 1 where there were none.
-pub(super) fn right(right: u64, of: &Named) -> f64 {
+pub(super) fn right(right: u64, of: &NamedLosses) -> f64 {
     if of.all() == 0 { 1.0 } else { right as f64 / of.all() as f64 }
 }
 
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn nothing_to_name_is_all_right() {
-        assert_eq!(right(0, &Named::default()), 1.0);
-        assert_eq!(right(3, &Named { medium: 3, overflow: 1, unknown: 0 }), 0.75);
+        assert_eq!(right(0, &NamedLosses::default()), 1.0);
+        assert_eq!(right(3, &NamedLosses { medium: 3, overflow: 1, unknown: 0 }), 0.75);
     }
 }

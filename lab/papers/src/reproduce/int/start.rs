@@ -1,7 +1,7 @@
 //! Figure 7: how a window comes to its threshold, by equation (1) and as always.
 
 use paceline_cc::Nanos;
-use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -99,17 +99,17 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let window = runs[0].series.flows.first().map_or(&[][..], |flow| &flow.window_packets);
         let points =
             window.iter().enumerate().map(|(at, packets)| ((at + 1) as f64 * STEP.as_secs_f64(), Some(*packets)));
-        Line { class: class.clone(), points: points.take_while(|(at, _)| *at <= SHOWN).collect(), dots: false }
+        PlotLine { class: class.clone(), points: points.take_while(|(at, _)| *at <= SHOWN).collect(), dots: false }
     };
-    let lines: Vec<Line> = results.iter().zip(&classes).map(line).collect();
+    let lines: Vec<PlotLine> = results.iter().zip(&classes).map(line).collect();
     let high = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(THRESHOLD, f64::max);
     let sheet = Sheet {
         label: "Windows at the start".to_owned(),
         x_title: "time, s",
-        x: Axis::linear(SHOWN),
-        rows: vec![Row {
+        x: PlotAxis::linear(SHOWN),
+        rows: vec![ChartRow {
             y_title: "window, packets",
-            y: Axis::linear(high * 1.05),
+            y: PlotAxis::linear(high * 1.05),
             height: 220.0,
             panels: vec![Panel { lines, ..Panel::default() }],
         }],

@@ -1,7 +1,7 @@
 //! Figure 6: throughput against the share of packets that the radio loses.
 
 use paceline_lab::stats::Median;
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
@@ -114,7 +114,7 @@ impl Grid<'_> {
     }
 
     fn drawing(&self) -> Drawing {
-        let line = |(name, (_, _, class)): (usize, &(&str, &str, &'static str))| Line {
+        let line = |(name, (_, _, class)): (usize, &(&str, &str, &'static str))| PlotLine {
             class: (*class).into(),
             points: (0..LOSSES.len()).map(|loss| (LOSSES[loss] * 100.0, Some(self.rate(loss, name).median))).collect(),
             dots: true,
@@ -122,10 +122,10 @@ impl Grid<'_> {
         let sheet = Sheet {
             label: "Throughput against loss".to_owned(),
             x_title: "packets that the radio loses, %",
-            x: Axis::linear(20.0),
-            rows: vec![Row {
+            x: PlotAxis::linear(20.0),
+            rows: vec![ChartRow {
                 y_title: "Mbit/s",
-                y: Axis::linear(RATE),
+                y: PlotAxis::linear(RATE),
                 height: 240.0,
                 panels: vec![Panel {
                     title: String::new(),

@@ -7,7 +7,7 @@ use super::super::bench::{Bench, Finished, Setup};
 use super::super::reading::{least, mean, median, median_reached, most, rate, reached};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::{MIXED, Rival, all, seconds};
-use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -127,7 +127,8 @@ fn drawings(rivals: &[Rival], results: &[Vec<Run>]) -> Vec<Drawing> {
     let panel = |(rival, runs): (&Rival, &Vec<Run>)| {
         let series = runs[0].series.as_ref()?;
         let class = |index: usize| legend[index.min(names.len() - 1)].0.clone();
-        let line = |(index, flow)| Line { class: class(index), points: curves::rate(series, flow, 0.05), dots: false };
+        let line =
+            |(index, flow)| PlotLine { class: class(index), points: curves::rate(series, flow, 0.05), dots: false };
         Some(Panel {
             title: rival.name.clone(),
             note: format!("1 MB in {} ms on average", short(runs[0].mean_ms)),
@@ -136,16 +137,16 @@ fn drawings(rivals: &[Rival], results: &[Vec<Run>]) -> Vec<Drawing> {
         })
     };
     let panels: Vec<Panel> = rivals.iter().zip(results).filter_map(panel).collect();
-    let row = |panels: &[Panel]| Row {
+    let row = |panels: &[Panel]| ChartRow {
         y_title: "throughput, Mbit/s",
-        y: Axis::linear(125.0),
+        y: PlotAxis::linear(125.0),
         height: 150.0,
         panels: panels.to_vec(),
     };
     let sheet = Sheet {
         label: "Throughput of two long and twelve short flows over time".to_owned(),
         x_title: "time, s",
-        x: Axis::linear(LENGTH),
+        x: PlotAxis::linear(LENGTH),
         rows: panels.chunks(2).map(row).collect(),
         legend,
     };

@@ -7,7 +7,7 @@ use super::super::bench::{Bench, Finished, Setup};
 use super::super::reading::{median, median_reached, most, peak_ms, rate, reached};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
 use super::{NEWCOMER, Rival, all, seconds};
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(1);
@@ -131,19 +131,20 @@ fn drawing(bottleneck: &Bottleneck, rivals: &[Rival], results: &[Vec<Run>]) -> D
         let Some(series) = &runs[0].series else { continue };
         let start = runs[0].start;
         let rate = around(curves::rate(series, &series.flows[1], 0.015), start);
-        rates.push(Line { class: rival.class.into(), points: rate, dots: false });
+        rates.push(PlotLine { class: rival.class.into(), points: rate, dots: false });
         let queue = around(curves::queue(series, 0.005), start);
-        queues.push(Line { class: rival.class.into(), points: queue, dots: false });
+        queues.push(PlotLine { class: rival.class.into(), points: queue, dots: false });
     }
     let high = queues.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(3.0, f64::max);
-    let row = |y_title, y, lines| Row { y_title, y, height: 150.0, panels: vec![Panel { lines, ..Panel::default() }] };
+    let row =
+        |y_title, y, lines| ChartRow { y_title, y, height: 150.0, panels: vec![Panel { lines, ..Panel::default() }] };
     let sheet = Sheet {
         label: "Throughput of a newcomer and queueing delay over time".to_owned(),
         x_title: "time, s; the newcomer starts at 0.1",
-        x: Axis::linear(shown),
+        x: PlotAxis::linear(shown),
         rows: vec![
-            row("newcomer, Mbit/s", Axis::linear(100.0), rates),
-            row("queue, ms", Axis::linear(high * 1.05), queues),
+            row("newcomer, Mbit/s", PlotAxis::linear(100.0), rates),
+            row("queue, ms", PlotAxis::linear(high * 1.05), queues),
         ],
         legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
     };

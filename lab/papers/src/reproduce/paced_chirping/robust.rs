@@ -9,7 +9,7 @@ use super::super::reading::{longest_silence, median, median_reached, most};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
 use super::scale::{Start, start_up};
 use super::{Rival, SCALE, all};
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(1);
@@ -182,26 +182,28 @@ fn of_rival(rival: &Rival, own: &[Summary], setups: &[Setup]) -> Vec<Claim> {
 }
 
 fn drawing(rivals: &[Rival], summaries: &[Summary]) -> Drawing {
-    let lines = |value: &dyn Fn(&Summary) -> Option<f64>| -> Vec<Line> {
+    let lines = |value: &dyn Fn(&Summary) -> Option<f64>| -> Vec<PlotLine> {
         let of = |(index, rival): (usize, &Rival)| {
             let own = &summaries[index * CONDITIONS.len()..(index + 1) * CONDITIONS.len()];
             let points = own.iter().enumerate().map(|(at, summary)| (at as f64 + 1.0, value(summary))).collect();
-            Line { class: rival.class.into(), points, dots: true }
+            PlotLine { class: rival.class.into(), points, dots: true }
         };
         rivals.iter().enumerate().map(of).collect()
     };
     let (times, peaks) = (lines(&|one| one.end.map(|end| end * 1e3)), lines(&|one| Some(one.peak_ms)));
-    let highest =
-        |lines: &[Line]| lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(10.0, f64::max) * 1.2;
-    let row = |y_title, y, lines| Row { y_title, y, height: 130.0, panels: vec![Panel { lines, ..Panel::default() }] };
+    let highest = |lines: &[PlotLine]| {
+        lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(10.0, f64::max) * 1.2
+    };
+    let row =
+        |y_title, y, lines| ChartRow { y_title, y, height: 130.0, panels: vec![Panel { lines, ..Panel::default() }] };
     let (longest, largest) = (highest(&times), highest(&peaks));
     let sheet = Sheet {
         label: "Length and largest queue of a start-up under each condition".to_owned(),
         x_title: "condition",
-        x: Axis::linear(CONDITIONS.len() as f64 + 0.5),
+        x: PlotAxis::linear(CONDITIONS.len() as f64 + 0.5),
         rows: vec![
-            row("start-up, ms (log)", Axis::log(10.0, longest), times),
-            row("largest queue, ms (log)", Axis::log(0.5, largest), peaks),
+            row("start-up, ms (log)", PlotAxis::log(10.0, longest), times),
+            row("largest queue, ms (log)", PlotAxis::log(0.5, largest), peaks),
         ],
         legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
     };

@@ -6,7 +6,7 @@ use super::super::bench::{Bench, Finished, Setup};
 use super::super::reading::{mean, packets, peak_ms, start_up_end};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
 use super::{Rival, SCALE, all};
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 /// Rates of the link, Mbit/s.
@@ -84,8 +84,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 }
 
 fn drawing(rivals: &[Rival], per_rival: &[Vec<(f64, Start)>]) -> Drawing {
-    let lines = |value: &dyn Fn(f64, &Start) -> Option<f64>| -> Vec<Line> {
-        let line = |(rival, starts): (&Rival, &Vec<(f64, Start)>)| Line {
+    let lines = |value: &dyn Fn(f64, &Start) -> Option<f64>| -> Vec<PlotLine> {
+        let line = |(rival, starts): (&Rival, &Vec<(f64, Start)>)| PlotLine {
             class: rival.class.into(),
             points: starts.iter().map(|(mbps, start)| (*mbps, value(*mbps, start))).collect(),
             dots: true,
@@ -96,14 +96,15 @@ fn drawing(rivals: &[Rival], per_rival: &[Vec<(f64, Start)>]) -> Drawing {
     let time = lines(&|_, start| start.end.map(|end| end * 1e3));
     let high = queue.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(10.0, f64::max);
     let longest = time.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(100.0, f64::max);
-    let row = |y_title, y, lines| Row { y_title, y, height: 170.0, panels: vec![Panel { lines, ..Panel::default() }] };
+    let row =
+        |y_title, y, lines| ChartRow { y_title, y, height: 170.0, panels: vec![Panel { lines, ..Panel::default() }] };
     let sheet = Sheet {
         label: "Largest queue and length of a start-up against the rate of the link".to_owned(),
         x_title: "rate of the link, Mbit/s (logarithmic)",
-        x: Axis::log(RATES[0], RATES[RATES.len() - 1]),
+        x: PlotAxis::log(RATES[0], RATES[RATES.len() - 1]),
         rows: vec![
-            row("largest queue, packets (log)", Axis::log(1.0, high * 1.2), queue),
-            row("length of the start-up, ms", Axis::linear(longest * 1.05), time),
+            row("largest queue, packets (log)", PlotAxis::log(1.0, high * 1.2), queue),
+            row("length of the start-up, ms", PlotAxis::linear(longest * 1.05), time),
         ],
         legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
     };

@@ -8,7 +8,7 @@ use super::super::curves;
 use super::super::reading::{jain, least, mean, median, median_reached, most, packets, peak_ms, reached, start_up_end};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
 use super::{Rival, STAGGERED, all, plain, seconds};
-use paceline_report::chart::{Axis, Class, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::logs::GREY;
 use paceline_report::palette;
 use paceline_report::svg::short;
@@ -239,7 +239,7 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
     let (mut rates, mut queues) = (Vec::new(), Vec::new());
     for (rival, runs) in shown {
         let Some(series) = &runs[0].series else { continue };
-        let line = |(flow, class): (&FlowSeries, &Class)| Line {
+        let line = |(flow, class): (&FlowSeries, &Class)| PlotLine {
             class: class.clone(),
             points: curves::rate(series, flow, 0.2),
             dots: false,
@@ -250,15 +250,15 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
             lines: series.flows.iter().zip(&classes).map(line).collect(),
         });
         let points = curves::queue(series, 0.05);
-        queues.push(Panel { lines: vec![Line { class: GREY.into(), points, dots: false }], ..Panel::default() });
+        queues.push(Panel { lines: vec![PlotLine { class: GREY.into(), points, dots: false }], ..Panel::default() });
     }
     Sheet {
         label: "Throughput of four flows and queueing delay over time".to_owned(),
         x_title: "time, s",
-        x: Axis::linear(LENGTH),
+        x: PlotAxis::linear(LENGTH),
         rows: vec![
-            Row { y_title: "throughput, Mbit/s", y: Axis::linear(mbps * 1.05), height: 170.0, panels: rates },
-            Row { y_title: "queue, ms", y: Axis::linear(high * 1.05), height: 90.0, panels: queues },
+            ChartRow { y_title: "throughput, Mbit/s", y: PlotAxis::linear(mbps * 1.05), height: 170.0, panels: rates },
+            ChartRow { y_title: "queue, ms", y: PlotAxis::linear(high * 1.05), height: 90.0, panels: queues },
         ],
         legend: classes.into_iter().zip(names.map(str::to_owned)).collect(),
     }

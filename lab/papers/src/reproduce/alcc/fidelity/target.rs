@@ -9,14 +9,14 @@ mod apart;
 use std::fmt::Write;
 
 use super::super::super::bench::{self, Bench, SHIPPED_TRACES, Setup};
-use super::super::super::{Cell, Claim, Findings, ReproduceError, Settings, Table};
+use super::super::super::{Cell, Claim, Findings, PaperSettings, ReproduceError, Table};
 use super::super::run::{Run, START_UP};
 use super::{Comparison, Link, Runs, is_there, where_it_ran};
 use paceline_lab::run::World;
 use paceline_lab::stats::Median;
 use paceline_report::svg::short;
 
-use apart::{Apart, FIGURES, Figure, JUDGED, Judgement, PAPER, TARGET, Unit, Verdict};
+use apart::{Apart, ClaimVerdict, FIGURES, Figure, JUDGED, Judgement, PAPER, TARGET, Unit};
 
 const CONTROLLERS: [&str; 3] = ["copa", "verus", "sprout"];
 /// Above the TCP that limits nothing, where this machine has it: the one controller that CUBIC's own window is known to bound.
@@ -59,11 +59,11 @@ impl<'a> Row<'a> {
         let judged = || self.figures.iter().take(JUDGED).flatten();
         let within = |percent| judged().all(|apart| apart.within(percent));
         let (verdict, sure) = if within(TARGET) {
-            (Verdict::Target, judged().all(|apart| apart.sure(TARGET)))
+            (ClaimVerdict::Target, judged().all(|apart| apart.sure(TARGET)))
         } else if within(PAPER) {
-            (Verdict::Paper, judged().all(|apart| apart.sure(PAPER)))
+            (ClaimVerdict::Paper, judged().all(|apart| apart.sure(PAPER)))
         } else {
-            (Verdict::Outside, judged().any(|apart| apart.surely_outside(PAPER)))
+            (ClaimVerdict::Outside, judged().any(|apart| apart.surely_outside(PAPER)))
         };
         Judgement { verdict, open: !sure }
     }
@@ -233,7 +233,7 @@ fn explain(bench: &Bench<'_>, rows: &mut [Row<'_>]) -> Result<(), ReproduceError
     };
     let wanted: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].outside().next().is_some()).collect();
     let setups: Vec<Setup> = wanted.iter().flat_map(|at| of(&rows[*at])).collect();
-    let settings = Settings { world: World::Sim, journal: None, ..bench.settings.clone() };
+    let settings = PaperSettings { world: World::Sim, journal: None, ..bench.settings.clone() };
     let simulated = Bench { settings: &settings, ..*bench }.run(&setups, |_, run| Run::of(run))?;
     for (at, runs) in wanted.iter().zip(simulated.chunks(2 + WITHOUT.len())) {
         let row = &rows[*at];
@@ -303,7 +303,7 @@ fn cause(figure: &Figure, outside: f64, runs: &[Vec<Run>], target: f64) -> Strin
 fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
     let settings = bench.settings;
     let base = |path: &std::path::PathBuf| std::path::PathBuf::from(path.file_name().unwrap_or_default());
-    let named = Settings { traces: settings.traces.iter().map(base).collect(), ..settings.clone() };
+    let named = PaperSettings { traces: settings.traces.iter().map(base).collect(), ..settings.clone() };
     let world = if settings.world.is_real() { "" } else { " --sim" };
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().nth(2).unwrap_or("unknown").to_owned();
@@ -327,14 +327,14 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
         where_it_ran(bench),
     );
     let judgements: Vec<Judgement> = rows.iter().map(Row::judgement).collect();
-    let count = |verdict: Verdict| judgements.iter().filter(|judgement| judgement.verdict == verdict).count();
+    let count = |verdict: ClaimVerdict| judgements.iter().filter(|judgement| judgement.verdict == verdict).count();
     let _ = writeln!(
         page,
         "Of {} rows {} are within 5 %, {} more within 10 %, {} outside; {} are open.\n",
         rows.len(),
-        count(Verdict::Target),
-        count(Verdict::Paper),
-        count(Verdict::Outside),
+        count(ClaimVerdict::Target),
+        count(ClaimVerdict::Paper),
+        count(ClaimVerdict::Outside),
         judgements.iter().filter(|judgement| judgement.open).count(),
     );
     let mut link = "";

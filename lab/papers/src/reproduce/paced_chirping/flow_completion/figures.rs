@@ -4,7 +4,7 @@ use super::super::super::Drawing;
 use super::super::super::reading::mean;
 use super::super::Rival;
 use super::{LOADS, READINGS, RTTS_MS, Results, Summary};
-use paceline_report::chart::{Axis, Line, Panel, Row, Sheet};
+use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 /// Bins of sizes a decade (our choice: a bin of the largest sizes still holds some flows of each run).
@@ -35,8 +35,8 @@ fn sheet(
     rivals: &[Rival],
     results: &[&Results],
     y_title: &'static str,
-    y: Axis,
-    (x_title, x): (&'static str, Axis),
+    y: PlotAxis,
+    (x_title, x): (&'static str, PlotAxis),
     (curve, note): (Curve<'_>, &dyn Fn(&Results) -> String),
 ) -> String {
     let panel = |one: &&Results| Panel {
@@ -45,10 +45,11 @@ fn sheet(
         lines: rivals
             .iter()
             .zip(&one.of)
-            .map(|(rival, summary)| Line { class: rival.class.into(), points: curve(summary), dots: false })
+            .map(|(rival, summary)| PlotLine { class: rival.class.into(), points: curve(summary), dots: false })
             .collect(),
     };
-    let row = |results: &[&Results]| Row { y_title, y, height: 170.0, panels: results.iter().map(panel).collect() };
+    let row =
+        |results: &[&Results]| ChartRow { y_title, y, height: 170.0, panels: results.iter().map(panel).collect() };
     let sheet = Sheet {
         label: format!("{y_title} against {x_title} under each load, without and with a greedy flow"),
         x_title,
@@ -66,8 +67,8 @@ fn times(title: &str, rivals: &[Rival], results: &[&Results]) -> Drawing {
         rivals,
         results,
         "completion time, ms (log)",
-        Axis::log(low * 0.8, high * 1.2),
-        ("size of the flow, kB (logarithmic)", Axis::log(1.0, 5000.0)),
+        PlotAxis::log(low * 0.8, high * 1.2),
+        ("size of the flow, kB (logarithmic)", PlotAxis::log(1.0, 5000.0)),
         (&by_size, &|_| String::new()),
     );
     Drawing {
@@ -103,8 +104,8 @@ fn queues(title: &str, rivals: &[Rival], results: &[&Results]) -> Drawing {
         rivals,
         results,
         "packets below, %",
-        Axis::linear(100.0),
-        ("queueing delay, ms (logarithmic)", Axis::log(0.05, high * 1.1)),
+        PlotAxis::linear(100.0),
+        ("queueing delay, ms (logarithmic)", PlotAxis::log(0.05, high * 1.1)),
         (&cdf, &note),
     );
     Drawing {
