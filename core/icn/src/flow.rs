@@ -51,7 +51,7 @@ pub enum Aggregation {
     Fixed(u32),
 }
 
-/// What bounds the bytes in flight while the controller [cruises](Controller::cruises) and repairs nothing. At other times it is
+/// What bounds the bytes in flight while the controller [cruises](paceline_cc::Permit::cruises) and repairs nothing. At other times it is
 /// its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PacedCeiling {

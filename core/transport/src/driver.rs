@@ -69,7 +69,7 @@ pub struct Delivery {
     pub bytes: u64,
     /// How many there are.
     pub packets: usize,
-    /// RTT of the newest one that was never retransmitted and [follows](Packet::follows) none.
+    /// RTT of the newest one that was never retransmitted and [follows](SentPacket::follows) none.
     pub rtt: Option<Nanos>,
     /// The delivery rate.
     pub rate: Option<RateSample>,

@@ -60,7 +60,7 @@ pub struct DuplexLink {
     pub transit: [Option<HopWriter>; 2],
 }
 
-/// A packet on its way, as a [`EmulatorTap`] sees it.
+/// A packet on its way, as an [`EmulatorTap`] sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'a> {
     /// Which link it is on: its index in [`Setup::links`].

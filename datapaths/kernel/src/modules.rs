@@ -98,7 +98,7 @@ pub const COPA: &Module = &Module {
     ..PLAIN
 };
 
-/// Steered from user space by an [`KernelAgent`](crate::Agent), which loads it and decides which flows run which controller. What no
+/// Steered from user space by a [`KernelAgent`](crate::KernelAgent), which loads it and decides which flows run which controller. What no
 /// agent steers is CUBIC.
 pub const AGENT: &Module = &Module {
     name: "paceline",

@@ -13,7 +13,7 @@ use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
 /// Least seconds between two points without a change of phase (our choice: below every round trip here).
 const SPACING: f64 = 0.001;
 
-/// Watches the flow that starts first; give it to [`paceline_sim::run`], then take [`FlowWatch::trajectory`].
+/// Watches the flow that starts first; give it to [`paceline_lab::run`] as a tap, then take [`FlowWatch::trajectory`].
 pub struct FlowWatch {
     flow: u32,
     seen: Option<Arc<Mutex<Eye>>>,

@@ -32,13 +32,13 @@ pub enum Shape {
     Count,
     /// Any number.
     Number,
-    /// A [`Span`](super::Span): a column for each part.
+    /// A [`Span`]: a column for each part.
     Span,
-    /// A [`ReleaseError`](super::ReleaseError): a column for each part.
+    /// A [`ReleaseError`]: a column for each part.
     Late,
-    /// A [`Split`](super::Split): a column for each part of each direction.
+    /// A [`Split`]: a column for each part of each direction.
     Split,
-    /// A [`TelemetryRecord`](super::TelemetryRecord): a column for each number.
+    /// A [`TelemetryRecord`]: a column for each number.
     Telemetry,
     /// A list; in a column its length.
     List,
