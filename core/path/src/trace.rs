@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn an_error_carries_no_control_characters() {
         let error = Trace::read("t", &b"1\r\n2\r\n2\r'"[..]).unwrap_err();
-        assert_eq!(error.to_string(), "t:3: '2'' is not a whole number of milliseconds; one such number a line");
+        assert_eq!(error.to_string(), "t:3: '2 '' is not a whole number of milliseconds; one such number a line");
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl From<libbpf_rs::Error> for KernelAgentError {
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let agent = paceline_kernel::Agent::start(|flow| {
+/// let agent = paceline_kernel::KernelAgent::start(|flow| {
 ///     (flow.remote.port() == 443).then(|| "copa:delta=0.1".parse().expect("a registered controller"))
 /// })?;
 /// // From here on: setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "paceline").

@@ -16,11 +16,11 @@ use crate::load::into_io;
 ///
 /// ```no_run
 /// # fn main() -> std::io::Result<()> {
-/// use paceline_kernel::HyStart;
+/// use paceline_kernel::KernelHyStart;
 ///
-/// HyStart::Off.set_for_all()?;
+/// KernelHyStart::Off.set_for_all()?;
 /// let flow = std::net::TcpStream::connect("192.0.2.1:80")?;
-/// HyStart::On.set(&flow)?;
+/// KernelHyStart::On.set(&flow)?;
 /// # Ok(())
 /// # }
 /// ```

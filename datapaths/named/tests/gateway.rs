@@ -92,10 +92,10 @@ fn objects_ranges_tags_and_errors() {
 
     let unknown = Name::new(NameKind::Object, [3; 32]);
     for (method, path, expected, says) in [
-        ("GET", "/film.mp4".to_owned(), 404, "no name"),
+        ("GET", "/film.mp4".to_owned(), 404, "not a name"),
         ("GET", "/".to_owned(), 404, "/NAME"),
         ("GET", format!("/{unknown}"), 404, "no source"),
-        ("GET", format!("/{name}/index.html"), 404, "no folder"),
+        ("GET", format!("/{name}/index.html"), 404, "not a folder"),
         ("POST", path.clone(), 405, "GET"),
     ] {
         let (status, head, body) = ask(gateway.address, method, &path, "");
