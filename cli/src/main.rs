@@ -74,8 +74,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it needs a process with a single thread (to move into namespaces, to pass signals on); it handles signals
-    /// itself.
+    /// Whether it needs a process with a single thread, to move into namespaces or pass signals on, and handles signals.
     fn moves(&self) -> bool {
         match self {
             #[cfg(target_os = "linux")]

@@ -111,8 +111,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
-    /// Asks for real time where a paper wants it; before this process has a second thread. Where it is refused, the simulator
-    /// does.
+    /// Asks for real time where a paper wants it, before this process has a second thread; else the simulator does.
     pub(crate) fn acquire(&self) {
         let wants = |name: &String| {
             Paper::find(name).is_ok_and(|paper| match paper.runs {

@@ -140,8 +140,7 @@ struct Round {
     delivered: HashMap<(u32, u64), u64>,
 }
 
-/// Replaces rates, which are a flow's newest samples however old, by what came since the round before: nothing where
-/// nothing is on its way.
+/// Replaces rates, which are a flow's newest samples however old, by what arrived since the round before.
 fn as_seen(processes: &mut [Process], before: Option<&Round>) -> Round {
     let mut now = Round { at: Instant::now(), delivered: HashMap::new() };
     for process in processes {

@@ -21,6 +21,7 @@ impl Distribution {
     }
 
     /// Adds a value.
+    #[inline]
     pub fn record(&mut self, value: Nanos) {
         self.record_quantiles(value);
         self.sum_nanos += u128::from(value.as_nanos());
@@ -35,6 +36,7 @@ impl Distribution {
     }
 
     /// Adds a value to the quantiles alone.
+    #[inline]
     pub fn record_quantiles(&mut self, value: Nanos) {
         self.histogram.record(value.as_nanos().saturating_add(500) / 1000);
     }

@@ -19,6 +19,7 @@ impl Histogram {
     }
 
     /// Adds a number.
+    #[inline]
     pub fn record(&mut self, value: u64) {
         let index = self.index(value);
         match self.cells.get_mut(index) {
@@ -37,6 +38,7 @@ impl Histogram {
     }
 
     /// The index of a number's cell.
+    #[inline]
     fn index(&self, value: u64) -> usize {
         // By how many bits its cell is coarser than one.
         let half = self.bits - 1;

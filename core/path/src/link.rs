@@ -95,7 +95,7 @@ impl<P: Send> Link<P> {
     }
 
     /// Takes the next packet into service at `now`, when the link serves at a rate.
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, now: Time) {
         self.serving = self.queue.pop(now, &mut self.ledger);
         self.due = match (&self.serving, &mut self.server) {

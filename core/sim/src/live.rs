@@ -44,7 +44,7 @@ impl Live {
     }
 
     /// When the end that has the controller wants to be woken next.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wakes_at(&mut self, now: Time) -> Time {
         // By kind, not through what both are: the simulator's most frequent question.
         let (due, paced_until) = match &self.ends {

@@ -18,6 +18,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A packet of data.
+    #[inline]
     pub(crate) fn data(&mut self, flow: u32, ecn: Codepoint, segment: Segment) -> Packet<Body> {
         self.other(flow, segment.wire_bytes(), ecn, Body::Data(segment))
     }
@@ -49,7 +50,7 @@ impl Pool {
         self.other(number, size, sent.packet.ecn, Body::Bytes(Box::new(sent)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn other(&mut self, flow: u32, size: u32, ecn: Codepoint, body: Body) -> Packet<Body> {
         match self.others.pop() {
             Some(mut packet) => {
@@ -76,6 +77,7 @@ impl Pool {
     }
 
     /// A packet has come to its end.
+    #[inline]
     pub(crate) fn empty(&mut self, used: Packet<Body>) {
         match used.body {
             Body::Ack(_) => self.acks.push(used),

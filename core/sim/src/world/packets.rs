@@ -21,7 +21,7 @@ impl World<'_> {
     }
 
     /// A packet has come to the end of its way, of which its flow may have a little more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reach(&mut self, mut packet: Packet<Body>) {
         let number = packet.flow;
         let Some(flow) = &mut self.live[number as usize] else { return self.reach_node(packet) };
