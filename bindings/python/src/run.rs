@@ -33,9 +33,6 @@ use crate::real::interrupt as interrupt_calls;
 use crate::records::{Finished, Records};
 use crate::scenario::{self, Given};
 
-/// Points of a series where no one says how many (our choice, as in a report: about what a plot can show).
-const POINTS: f64 = 600.0;
-
 /// What [`Failed`] is made of.
 type FailedFields = (String, u32, u64, String, Option<Py<PyAny>>);
 
@@ -161,9 +158,8 @@ pub(crate) fn run(
         };
         error::scenario_error(py, Some(key), in_python(&problem))
     })?;
-    let points = || Nanos::from_millis((first.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
     let order = Order {
-        step: step.map(|given| given.unwrap_or_else(points)),
+        step: step.map(|given| given.unwrap_or_else(|| paceline_lab::run::step(first))),
         events,
         settings: Settings { world, events: logs, ..Settings::default() },
         course: Course::default(),

@@ -35,7 +35,7 @@ pub use stats::{FetchStats, SourceStats};
 
 use map::Map;
 use record::Records;
-use source::CountedAddress;
+use source::Source;
 
 /// Options of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ pub struct Fetch {
     map: Map,
     /// What an earlier run left.
     saved: Option<Box<dyn Saved>>,
-    sources: Vec<CountedAddress>,
+    sources: Vec<Source>,
     /// The source that is asked first next time.
     turn: usize,
     outputs: VecDeque<Output>,
@@ -219,7 +219,7 @@ impl Fetch {
     pub fn add_source(&mut self, _now: Time, controller: Box<dyn Controller>) -> SourceId {
         let id = SourceId(self.sources.len() as u32);
         let nonce = derived(self.seed, u64::from(id.0));
-        self.sources.push(CountedAddress::new(RequestFlow::new(&self.config.flow, controller), nonce));
+        self.sources.push(Source::new(RequestFlow::new(&self.config.flow, controller), nonce));
         if !matches!(self.failure, Some(FetchFailed::Range { .. })) {
             self.failure = None;
         }
@@ -292,14 +292,14 @@ impl Fetch {
 
     /// Counters.
     pub fn stats(&self) -> FetchStats {
-        FetchStats { sources: self.sources.iter().map(CountedAddress::stats).collect(), ..self.stats.clone() }
+        FetchStats { sources: self.sources.iter().map(Source::stats).collect(), ..self.stats.clone() }
     }
 
     /// Whether another source than this one may be asked at present: it is not busy, and keeps nothing waiting.
     fn has_another(&self, now: Time, id: SourceId) -> bool {
         let waits = |flow: &RequestFlow| flow.is_silent() && !flow.is_idle();
         let at_hand =
-            |source: &CountedAddress| source.alive && !source.said && !waits(&source.flow) && !source.flow.is_held(now);
+            |source: &Source| source.alive && !source.said && !waits(&source.flow) && !source.flow.is_held(now);
         self.sources.iter().enumerate().any(|(index, source)| index != id.index() && at_hand(source))
     }
 

@@ -24,7 +24,7 @@ use crate::ranges::Units;
 use crate::router::{Found, Missing, Router};
 use crate::shares::makes_room;
 use crate::wire::MissingReason;
-use job::{FIRST_AHEAD, ReadyRequest};
+use job::{FIRST_AHEAD, Job};
 
 /// Fetches at once (our choice: each has up to 7 MB).
 const JOBS: usize = 16;
@@ -93,7 +93,7 @@ pub trait Uplink {
 /// The fetches from other routers, and what came from them a moment ago.
 pub struct Upstream {
     admission: Admission,
-    jobs: Vec<ReadyRequest>,
+    jobs: Vec<Job>,
     begun: u64,
     message: Vec<u8>,
 }
@@ -115,7 +115,7 @@ impl Upstream {
         if let Some((layout, whole)) = uplink.cached(name) {
             return Found::Here { stored_units: Some(layout.stored_units()), whole };
         }
-        let stored = self.jobs.iter().filter(|job| job.name == *name).find_map(ReadyRequest::stored_units);
+        let stored = self.jobs.iter().filter(|job| job.name == *name).find_map(Job::stored_units);
         stored.map_or(Found::Elsewhere, |stored| Found::Here { stored_units: Some(stored), whole: false })
     }
 
@@ -149,7 +149,7 @@ impl Upstream {
         let (Some(first), Some(last)) = (missing.ranges.as_slice().first(), missing.ranges.as_slice().last()) else {
             return Ok(());
         };
-        let near = |job: &&mut ReadyRequest| job.name == name && job.is_near(first.first);
+        let near = |job: &&mut Job| job.name == name && job.is_near(first.first);
         if let Some(job) = self.jobs.iter_mut().find(near) {
             if missing.hops >= job.hops {
                 if job.manifest.is_none() {
@@ -183,7 +183,7 @@ impl Upstream {
         first: u64,
         again: bool,
         uplink: &mut impl Uplink,
-    ) -> Option<ReadyRequest> {
+    ) -> Option<Job> {
         let name = missing.name;
         let cached = uplink.cached(&name);
         // Without a manifest: the last data unit that cannot be behind it, as one unit of 59 is an index unit.
@@ -208,7 +208,7 @@ impl Upstream {
             return None;
         }
         let from = if data == 0 { 0 } else { first };
-        Some(ReadyRequest {
+        Some(Job {
             id,
             name,
             fetch,

@@ -17,14 +17,14 @@ const VERSION: u8 = 1;
 
 /// What a message is: the lower half of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NameKind {
+enum Kind {
     Request = 1,
     Data = 2,
     Nack = 3,
     Grant = 4,
 }
 
-impl NameKind {
+impl Kind {
     /// The first byte of such a message.
     const fn byte(self) -> u8 {
         VERSION << 4 | self as u8

@@ -12,7 +12,7 @@ use crate::gate::{Gate, Trust};
 use crate::key::{PublisherKey, is_name};
 use crate::message::MessageBody;
 use crate::options::{BusError, BusOptions, MessageFigures};
-use crate::queue::BoardQueue;
+use crate::queue::Queue;
 use crate::subject::{BusSubject, MessageKind, SubjectFilter};
 use crate::subscription::{Inbox, Source, Subscription};
 use crate::{local, memory};
@@ -32,7 +32,7 @@ pub struct Sealed(Outgoing);
 /// What a bus shares with the threads that serve it.
 pub(crate) struct Shared {
     pub(crate) options: BusOptions,
-    pub(crate) outbox: BoardQueue<Outgoing>,
+    pub(crate) outbox: Queue<Outgoing>,
     key: Option<PublisherKey>,
     number: Mutex<u64>,
     published: AtomicU64,
@@ -239,7 +239,7 @@ fn share(options: BusOptions) -> Result<Arc<Shared>, BusError> {
         }
         _ => None,
     };
-    let outbox = BoardQueue::new(options.queue);
+    let outbox = Queue::new(options.queue);
     let zero = AtomicU64::default;
     Ok(Arc::new(Shared {
         options,

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub(crate) struct BoardQueue<T> {
+pub(crate) struct Queue<T> {
     items: Mutex<VecDeque<T>>,
     ready: Condvar,
     length: usize,
     dropped: AtomicU64,
 }
 
-impl<T> BoardQueue<T> {
+impl<T> Queue<T> {
     pub(crate) fn new(length: usize) -> Self {
         Self { items: Mutex::default(), ready: Condvar::new(), length: length.max(1), dropped: AtomicU64::new(0) }
     }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_and_is_counted() {
-        let queue = BoardQueue::new(3);
+        let queue = Queue::new(3);
         (0..10).for_each(|item| queue.push(item));
         assert_eq!(queue.dropped(), 7);
         assert_eq!(std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(), [7, 8, 9]);

@@ -10,20 +10,20 @@ use crate::gate::{Gate, GateCounts, MessageRefused, RefusalReason};
 use crate::local;
 use crate::message::{BusMessage, MessageBody};
 use crate::options::BusOptions;
-use crate::queue::BoardQueue;
+use crate::queue::Queue;
 use crate::subject::{BusSubject, SubjectFilter};
 
 /// What a subscriber shares with the threads that serve it.
 pub(crate) struct Inbox {
     filters: Mutex<BTreeSet<SubjectFilter>>,
     gate: Mutex<Gate>,
-    queue: BoardQueue<BusMessage>,
+    queue: Queue<BusMessage>,
     log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Inbox {
     pub(crate) fn new(gate: Gate, options: &BusOptions) -> Self {
-        let (filters, gate, queue) = (Mutex::default(), Mutex::new(gate), BoardQueue::new(options.queue));
+        let (filters, gate, queue) = (Mutex::default(), Mutex::new(gate), Queue::new(options.queue));
         Self { filters, gate, queue, log: options.log.clone() }
     }
 

@@ -71,7 +71,7 @@ pub struct ReportFigures {
     pub unserved: u64,
 }
 
-struct TrackedFlow {
+struct Flow {
     cookie: u64,
     user: User,
     srtt: Nanos,
@@ -102,7 +102,7 @@ pub struct TelemetryAgent {
     subscription: Subscription,
     diagnosis: Diagnosis,
     maps: Maps,
-    flows: HashMap<Tuple, TrackedFlow>,
+    flows: HashMap<Tuple, Flow>,
     shares: Shares,
     heart: Heart,
     /// It is subscribed to all flows.
@@ -210,7 +210,7 @@ impl TelemetryAgent {
     fn serve(&mut self, tuple: Tuple, cookie: u64, known: Option<&Known>) {
         let (user, srtt) = (known.map(|one| one.user), known.map(|one| one.srtt).filter(|srtt| *srtt > Nanos::ZERO));
         if self.shares.take(user) {
-            let flow = TrackedFlow { cookie, user, srtt: srtt.unwrap_or(ROUND_TRIP), reader: ReportReader::new() };
+            let flow = Flow { cookie, user, srtt: srtt.unwrap_or(ROUND_TRIP), reader: ReportReader::new() };
             self.flows.insert(tuple, flow);
         } else {
             self.figures.unserved += 1;

@@ -14,7 +14,7 @@ const IDLE: Nanos = Nanos::from_secs(60);
 /// Nodes whose reports are kept (our choice: more than any header has room for).
 const NODES_MAX: usize = 256;
 
-struct TrackedFlow {
+struct Flow {
     sink: FlowSink,
     /// When a packet came last.
     seen: Time,
@@ -24,7 +24,7 @@ struct TrackedFlow {
 
 /// The flows.
 pub(crate) struct Table {
-    flows: HashMap<Tuple, TrackedFlow>,
+    flows: HashMap<Tuple, Flow>,
     due: BTreeSet<(Time, Tuple)>,
     nodes: BTreeMap<u32, NodeReport>,
     most: usize,
@@ -54,7 +54,7 @@ impl Table {
         let flow = self.flows.entry(tuple).or_insert_with(|| {
             let mut sink = FlowSink::new(SinkConfig { flow: flow_number(&tuple), tuple, synced }, now);
             nodes.values().for_each(|node| sink.node(node));
-            TrackedFlow { sink, seen: now, due: Time::NEVER }
+            Flow { sink, seen: now, due: Time::NEVER }
         });
         flow.seen = now;
         flow.sink.arrive(now, edge, packets.min(255) as u8, &header.records);
@@ -62,7 +62,7 @@ impl Table {
         Self::list(&mut self.due, flow, tuple, due);
     }
 
-    fn list(list: &mut BTreeSet<(Time, Tuple)>, flow: &mut TrackedFlow, tuple: Tuple, due: Time) {
+    fn list(list: &mut BTreeSet<(Time, Tuple)>, flow: &mut Flow, tuple: Tuple, due: Time) {
         if due == flow.due {
             return;
         }

@@ -140,7 +140,7 @@ impl Terms {
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionSide {
+pub enum RecordingSide {
     /// It asked for the recording, records the direction to it, and says when it is over.
     Client,
     /// It was asked.
@@ -173,7 +173,7 @@ fn below(ipv4: bool, overhead: usize) -> u32 {
 pub fn record(
     channel: Channel,
     terms: &Terms,
-    side: SessionSide,
+    side: RecordingSide,
     overhead: usize,
     patience: Nanos,
     stop: &AtomicBool,
@@ -194,7 +194,7 @@ pub fn record(
 struct Recorder {
     channel: Channel,
     clock: Clock,
-    side: SessionSide,
+    side: RecordingSide,
     below: u32,
     /// Payload of a packet of data.
     payload: u32,
@@ -211,11 +211,11 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(channel: Channel, clock: Clock, terms: &Terms, side: SessionSide, overhead: usize) -> Self {
+    fn new(channel: Channel, clock: Clock, terms: &Terms, side: RecordingSide, overhead: usize) -> Self {
         let (now, below) = (clock.now(), below(channel.peer().is_ipv4(), overhead));
         let (sends, records) = match side {
-            SessionSide::Client => (terms.up, terms.down),
-            SessionSide::Server => (terms.down, terms.up),
+            RecordingSide::Client => (terms.up, terms.down),
+            RecordingSide::Server => (terms.down, terms.up),
         };
         let (lead, length) = (Nanos::from_secs(terms.lead), Nanos::from_secs(terms.seconds));
         Self {
@@ -248,7 +248,7 @@ impl Recorder {
             }
             let recorded = self.record.as_ref().is_none_or(|record| record.end().is_some_and(|end| end <= now));
             let sent = self.saturator.is_none() || self.until <= now;
-            if self.side == SessionSide::Client && recorded && sent {
+            if self.side == RecordingSide::Client && recorded && sent {
                 return Ok(());
             }
             self.send(now)?;
@@ -340,11 +340,11 @@ impl Recorder {
         let sent = self.saturator.as_ref().map_or(0, Saturator::sent);
         let mut recorded = EndRecording { trace, other: 0, sent, held };
         match self.side {
-            SessionSide::Client => {
+            RecordingSide::Client => {
                 let over = Close { verdict: SessionVerdict::Done, bytes: 0, digest: [0; 32] };
                 recorded.other = conclude(&mut self.channel, self.clock, &over, patience)?.bytes;
             }
-            SessionSide::Server => {
+            RecordingSide::Server => {
                 keep(&recorded.trace);
                 let mut hash = [0; 32];
                 hash.copy_from_slice(digest(&SHA256, &recorded.trace).as_ref());

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use paceline_cc::Nanos;
 use paceline_experiment::{DrivenBy, Live, SharedTap};
 
 use crate::contestant::Contestant;
@@ -78,9 +77,6 @@ pub enum RaceError {
     #[error(transparent)]
     Runner(#[from] RunnerError<RunError>),
 }
-
-/// Points of a series (our choice: about what a plot can show).
-const POINTS: f64 = 600.0;
 
 /// Runs every contestant of the scenario as often as it says.
 ///
@@ -173,8 +169,7 @@ impl Task for Job<'_> {
     fn run(&self) -> Result<Attempt<Run>, RunError> {
         let Self { contestant, plan, settings } = *self;
         let shown = plan.number == 1;
-        let step = Nanos::from_millis((plan.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64);
-        let sample_every = (settings.series && (shown || settings.series_of_all)).then_some(step);
+        let sample_every = (settings.series && (shown || settings.series_of_all)).then(|| run::step(plan));
         if let Some(live) = &settings.live {
             live.begin(&format!("{contestant} run {}", plan.number));
         }

@@ -22,6 +22,9 @@ const PIECES: u64 = 2000;
 /// A piece is not shorter than this, so that what comes between two costs nothing (our choice).
 const SHORTEST_PIECE: Nanos = Nanos::from_millis(10);
 
+/// Points of a series where nothing else is asked for (our choice: about what a plot can show).
+const POINTS: f64 = 600.0;
+
 /// Where a plan is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,6 +82,11 @@ impl World {
             Self::Real => Ok(real::check(contestants, plans)?),
         }
     }
+}
+
+/// Time between two points of a plan's series, where nothing else is asked for: whole milliseconds.
+pub fn step(plan: &Plan) -> Nanos {
+    Nanos::from_millis((plan.scenario.seconds * 1e3 / POINTS).ceil().max(1.0) as u64)
 }
 
 /// Who sees a run, and what may end it early; the default is nothing.
@@ -173,6 +181,7 @@ pub fn simulated(config: paceline_sim::Config, tap: Option<&mut dyn Tap>) -> Res
 fn simulate(plan: &Plan, contestant: &Contestant, observers: &Observers<'_>) -> Result<Ended, RunError> {
     let config = plan.world(contestant, observers.sample_every)?;
     let flows = config.flows.clone();
+    flows.iter().try_for_each(endpoints::check)?;
     let mut tap = observers.tap.as_ref().map(|tap| tap.lock().unwrap_or_else(PoisonError::into_inner));
     let tap = tap.as_deref_mut().map(|tap| tap as &mut dyn Tap);
     let mut world = paceline_sim::World::new(config, tap);
@@ -191,4 +200,24 @@ fn simulate(plan: &Plan, contestant: &Contestant, observers: &Observers<'_>) -> 
     }
     let mut outcome = world.finish();
     outcome.excess.take().map_or(Ok(Ended { flows, outcome, host: None }), |excess| Err(excess.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Options, Source};
+
+    #[test]
+    fn what_the_simulator_lacks_is_an_error_and_what_ends_a_run_is_asked() {
+        let text = "name = \"a\"\nseconds = 1\nruns = 1\ncontestants = [\"cubic@quic\", \"cubic@tcp\"]\n\n[down]\nrate = \"1 Mbit/s\"\n";
+        let plan = Source::from_text("a.toml", text, Options::default()).plans().unwrap().remove(0);
+        let [quic, tcp] = &plan.scenario.contestants[..] else { panic!("two contestants") };
+        let run = |contestant, observers: &Observers<'_>| run(&plan, contestant, World::Sim, observers);
+        assert!(matches!(run(quic, &Observers::default()), Err(RunError::Sim(_))));
+        assert!(run(tcp, &Observers::default()).is_ok_and(|ended| ended.trusted()));
+        let ends = || true;
+        assert!(matches!(run(tcp, &Observers { ends: Some(&ends), ..Observers::default() }), Err(RunError::Stopped)));
+        let abort = Arc::new(AtomicBool::new(true));
+        assert!(matches!(run(tcp, &Observers { abort, ..Observers::default() }), Err(RunError::Stopped)));
+    }
 }

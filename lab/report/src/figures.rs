@@ -9,7 +9,7 @@ use super::{bars, hops, overview, reading, time, variables};
 
 /// A figure: panels side by side.
 #[derive(Debug, Serialize)]
-pub(crate) struct LogFigure {
+pub(crate) struct Figure {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     pub(crate) panels: Vec<Panel>,
@@ -43,7 +43,7 @@ const OWN_FLOWS: [Key; time::MOST_FLOWS] =
 const TIME: &str = "time, s";
 
 /// All that the data allow.
-pub(crate) fn figures(data: &Data<'_>) -> Vec<LogFigure> {
+pub(crate) fn figures(data: &Data<'_>) -> Vec<Figure> {
     let mut figures = vec![trade_off(data)];
     if data.has_series() {
         figures.push(throughput(data));
@@ -57,7 +57,7 @@ pub(crate) fn figures(data: &Data<'_>) -> Vec<LogFigure> {
     figures
 }
 
-fn trade_off(data: &Data<'_>) -> LogFigure {
+fn trade_off(data: &Data<'_>) -> Figure {
     let marks = if data.contestants.iter().any(|c| c.summary.runs > 1) {
         "Cross: median over the runs; ellipse: from the 25th to the 75th percentile of the runs."
     } else {
@@ -72,7 +72,7 @@ fn trade_off(data: &Data<'_>) -> LogFigure {
         "{marks} The delay axis is inverted, so better is up and to the right.{what} {}",
         overview::starts(data)
     );
-    LogFigure {
+    Figure {
         id: "trade-off",
         title: "Throughput against delay",
         panels: overview::trade_off_figure(data),
@@ -90,7 +90,7 @@ fn which(data: &Data<'_>) -> &'static str {
     if data.runs_shown().len() > 1 { "One run of each contestant." } else { "First run of each contestant." }
 }
 
-fn throughput(data: &Data<'_>) -> LogFigure {
+fn throughput(data: &Data<'_>) -> Figure {
     let shown = || data.contestants.iter().flat_map(|c| c.shown.iter().map(move |shown| (c, shown)));
     let mut legend = vec![key("own", "its own flows, together")];
     let each = shown().map(|(c, s)| c.own_flows(s).count()).filter(|own| (2..=time::MOST_FLOWS).contains(own)).max();
@@ -105,7 +105,7 @@ fn throughput(data: &Data<'_>) -> LogFigure {
         legend.push(key("limit", "what the path could carry"));
     }
     let step = shown().next().map_or(0.0, |(_, s)| s.series.step.as_secs_f64());
-    LogFigure {
+    Figure {
         id: "throughput",
         title: "Throughput over time",
         panels: time::throughput(data),
@@ -118,10 +118,10 @@ fn throughput(data: &Data<'_>) -> LogFigure {
     }
 }
 
-fn used(data: &Data<'_>) -> Option<LogFigure> {
+fn used(data: &Data<'_>) -> Option<Figure> {
     let (panels, low) = time::used(data);
     let seconds = data.contestants.iter().flat_map(|c| &c.shown).map(super::steps::Shown::seconds).fold(0.0, f64::max);
-    (!panels.is_empty()).then(|| LogFigure {
+    (!panels.is_empty()).then(|| Figure {
         id: "used",
         title: "Which share of the capacity was used",
         panels,
@@ -140,9 +140,9 @@ fn used(data: &Data<'_>) -> Option<LogFigure> {
     })
 }
 
-fn queueing(data: &Data<'_>) -> LogFigure {
+fn queueing(data: &Data<'_>) -> Figure {
     let (panels, log) = time::queueing(data);
-    LogFigure {
+    Figure {
         id: "queueing",
         title: "Queueing delay over time",
         panels,
@@ -160,10 +160,10 @@ fn queueing(data: &Data<'_>) -> LogFigure {
     }
 }
 
-fn delays(data: &Data<'_>) -> Option<LogFigure> {
+fn delays(data: &Data<'_>) -> Option<Figure> {
     let values: overview::Values = |c| &c.delay_quantiles_ms;
     let titles = ["one-way delay, ms (logarithmic)", "share of packets below, %"];
-    data.contestants.iter().any(|c| values(c).len() > 1).then(|| LogFigure {
+    data.contestants.iter().any(|c| values(c).len() > 1).then(|| Figure {
         id: "delay-distribution",
         title: "Distribution of one-way delay",
         panels: overview::distribution(data, values, titles, "delay_ms"),
@@ -179,10 +179,10 @@ fn delays(data: &Data<'_>) -> Option<LogFigure> {
     })
 }
 
-fn completions(data: &Data<'_>) -> Option<LogFigure> {
+fn completions(data: &Data<'_>) -> Option<Figure> {
     let values: overview::Values = |c| &c.completion_quantiles_ms;
     let titles = ["completion time, ms (logarithmic)", "share of flows below, %"];
-    data.contestants.iter().any(|c| values(c).len() > 1).then(|| LogFigure {
+    data.contestants.iter().any(|c| values(c).len() > 1).then(|| Figure {
         id: "completions",
         title: "Distribution of completion times",
         panels: overview::distribution(data, values, titles, "completion_ms"),
@@ -198,9 +198,9 @@ fn completions(data: &Data<'_>) -> Option<LogFigure> {
     })
 }
 
-fn each_hop(data: &Data<'_>) -> Option<LogFigure> {
+fn each_hop(data: &Data<'_>) -> Option<Figure> {
     let panels = hops::panels(data);
-    (!panels.is_empty()).then(|| LogFigure {
+    (!panels.is_empty()).then(|| Figure {
         id: "hops",
         title: "What happened at each hop",
         panels,
@@ -228,12 +228,12 @@ fn mean_of_runs(data: &Data<'_>, what: &str, many: &str) -> String {
     )
 }
 
-fn split(data: &Data<'_>) -> LogFigure {
+fn split(data: &Data<'_>) -> Figure {
     let mut note = "Mean over packets, acknowledgements included.".to_owned();
     if let Some(ms) = bars::same_upwards(data) {
         note.push_str(&format!(" Upwards it is {} ms for all contestants.", short(ms)));
     }
-    LogFigure {
+    Figure {
         id: "delay-parts",
         title: "Where the delay came from",
         panels: bars::delay_split(data),

@@ -9,7 +9,7 @@ use paceline_lab::version;
 use serde::Serialize;
 
 use super::data::Data;
-use super::figures::{self, LogFigure, Variables};
+use super::figures::{self, Figure, Variables};
 use super::svg::short;
 use super::tables::{self, Table};
 use super::{PageError, SCRIPT, STYLE};
@@ -23,7 +23,7 @@ struct Section<'a> {
     contestants: Table,
     remarks: Vec<Remark>,
     runs_shown: Vec<u32>,
-    figures: Vec<LogFigure>,
+    figures: Vec<Figure>,
     variables: Vec<Variables>,
     tables: Vec<Table>,
     missing: Option<&'static str>,

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::data::Styles;
 use crate::{PAGE, PageError, SCRIPT, STYLE, store};
-use figure::{LogFigure, Metric};
+use figure::{Figure, Metric};
 use grid::Layout;
 
 /// Name of the table of medians beside the page.
@@ -90,7 +90,7 @@ pub fn page(swept: Swept<'_>) -> Result<String, PageError> {
     let contestants = contestants(sweep);
     let layout = Layout::of(sweep);
     let metrics = figure::metrics(sweep, cells);
-    let figures: Vec<LogFigure> =
+    let figures: Vec<Figure> =
         metrics.iter().filter_map(|metric| figure::draw(metric, &layout, swept, &contestants)).collect();
     let same: Vec<String> = metrics.iter().filter_map(|metric| metric.same_everywhere(cells)).collect();
     let failed: Vec<Failure> = failures.iter().take(FAILURES).map(failure).collect();
@@ -164,14 +164,14 @@ fn head(sweep: &Sweep, metrics: &[Metric]) -> Vec<String> {
 }
 
 #[derive(Serialize)]
-struct ChartRow {
+struct Row {
     class: String,
     left: Vec<String>,
     right: Vec<(String, String)>,
 }
 
 /// The table of medians, cell by cell, and in each every contestant.
-fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<ChartRow> {
+fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<Row> {
     let mut order: Vec<&Cell> = cells.iter().collect();
     order.sort_by_key(|cell| cell.cell);
     let row = |cell: &&Cell| {
@@ -187,7 +187,7 @@ fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<ChartRow> {
         let failed = if cell.failed > 0 { format!("{} failed", cell.failed) } else { String::new() };
         right.push((cell.runs.to_string(), failed));
         let number = sweep.contestants().iter().position(|name| *name == cell.contestant).unwrap_or(0);
-        ChartRow { class: format!("k k{number}"), left, right }
+        Row { class: format!("k k{number}"), left, right }
     };
     order.iter().take(ROWS).map(row).collect()
 }

@@ -23,12 +23,12 @@ pub(crate) struct Table {
     pub(crate) note: String,
     pub(crate) open: bool,
     pub(crate) columns: Vec<String>,
-    pub(crate) rows: Vec<ChartRow>,
+    pub(crate) rows: Vec<Row>,
 }
 
 /// A row: whose, and its cells.
 #[derive(Debug, Serialize)]
-pub(crate) struct ChartRow {
+pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) class: String,
     pub(crate) cells: Vec<Cell>,
@@ -106,7 +106,7 @@ pub(crate) fn contestants(data: &Data<'_>) -> Table {
             let text = c.summary.trusted.map_or_else(|| NONE.to_owned(), |trusted| format!("{trusted} of {runs} runs"));
             cells.push(Cell::from(text));
         }
-        ChartRow { name: c.name().to_owned(), class: c.class(), cells }
+        Row { name: c.name().to_owned(), class: c.class(), cells }
     };
     let rows = data.contestants.iter().map(row).collect();
     let mut columns: Vec<String> = columns.iter().map(|column| column.title.to_owned()).collect();
@@ -168,7 +168,7 @@ pub(crate) fn flows(data: &Data<'_>) -> Option<Table> {
                 cells.push(or_none(median(&|f| f.fct_ms.map(|d| d.p50)), plain));
             }
             let cells = cells.into_iter().map(Cell::from).collect();
-            rows.push(ChartRow { name: c.name().to_owned(), class: c.class(), cells });
+            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
         }
     }
     let cut = if most > MOST_FLOWS { format!(" The first {MOST_FLOWS} of each contestant.") } else { String::new() };
@@ -215,7 +215,7 @@ pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
         let mut cells = vec![Cell::from(record.run.to_string())];
         cells.extend(shown.iter().map(|(_, value)| Cell::from(value(record).unwrap_or_else(|| NONE.to_owned()))));
         cells.extend(drawn.iter().map(|key| Cell::drawn(record.drawn.get(*key).map_or(NONE, String::as_str))));
-        ChartRow { name: c.name().to_owned(), class: c.class(), cells }
+        Row { name: c.name().to_owned(), class: c.class(), cells }
     };
     let rows = data.contestants.iter().flat_map(|c| c.records.iter().map(move |record| row(c, record))).collect();
     let note = if drawn.is_empty() { "" } else { "The last columns are what seed and number of the run drew." };
@@ -246,7 +246,7 @@ pub(crate) fn links(data: &Data<'_>) -> Option<Table> {
                 or_none(median(&|l| Some(l.ecn_marks as f64)), whole),
             ];
             let cells = cells.into_iter().map(Cell::from).collect();
-            rows.push(ChartRow { name: c.name().to_owned(), class: c.class(), cells });
+            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
         }
     }
     let note = "Medians over the runs; each direction of a link has a row.".to_owned();
@@ -283,7 +283,7 @@ pub(crate) fn routers(data: &Data<'_>) -> Option<Table> {
                 median(|router| router.sent_units),
             ];
             let cells = cells.into_iter().map(Cell::from).collect();
-            rows.push(ChartRow { name: c.name().to_owned(), class: c.class(), cells });
+            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
         }
     }
     let note = "Medians over the runs.".to_owned();

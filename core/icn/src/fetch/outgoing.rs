@@ -4,7 +4,7 @@ use paceline_cc::{Nanos, Time};
 
 use super::saved::Shelved;
 use super::share::{Race, Share};
-use super::source::AddressProof;
+use super::source::Proof;
 use super::{Fetch, FetchFailed, LEAST_BUFFER, SourceId};
 use crate::name::NameKind;
 use crate::wire::{PADDED, UnitRequest};
@@ -70,7 +70,7 @@ impl Fetch {
                 self.stats.reassigned += race.units;
             }
             let Some(ranges) = asked else { continue };
-            let padded = if source.proof == AddressProof::Wanted { PADDED } else { 0 };
+            let padded = if source.proof == Proof::Wanted { PADDED } else { 0 };
             message.clear();
             let (name, hops) = (self.name, self.config.hops);
             UnitRequest { nonce: source.nonce, name, ranges, token: source.token, hops, padded }.encode(message);

@@ -5,7 +5,7 @@ use paceline_cc::{Nanos, Time};
 use super::SourceId;
 use super::map::{Map, Slot};
 use super::saved::Shelved;
-use super::source::CountedAddress;
+use super::source::Source;
 use crate::UNIT;
 use crate::flow::Supply;
 use crate::ranges::Ranges;
@@ -34,7 +34,7 @@ pub(super) struct Race<'a> {
     /// In which time this source answers.
     pub(super) patience: Nanos,
     /// Those before it and those behind it.
-    pub(super) others: [&'a [CountedAddress]; 2],
+    pub(super) others: [&'a [Source]; 2],
     /// The application waits for the next unit.
     pub(super) hungry: bool,
     /// When to look again.

@@ -12,14 +12,14 @@ const UNPROVED: u32 = 2;
 
 /// What the router is thought to want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AddressProof {
+pub(super) enum Proof {
     /// A token, which it grants when it is asked by a padded request: one at a time.
     Wanted,
     /// No more than what it got.
     Given,
 }
 
-pub(super) struct CountedAddress {
+pub(super) struct Source {
     pub(super) flow: RequestFlow,
     pub(super) nonce: u64,
     pub(super) alive: bool,
@@ -27,7 +27,7 @@ pub(super) struct CountedAddress {
     pub(super) heard: bool,
     /// It has said which record of a signed name it has.
     pub(super) said: bool,
-    pub(super) proof: AddressProof,
+    pub(super) proof: Proof,
     pub(super) token: Option<AddressToken>,
     /// A token came since one was last refused.
     granted: bool,
@@ -37,7 +37,7 @@ pub(super) struct CountedAddress {
     pub(super) timeouts: u64,
 }
 
-impl CountedAddress {
+impl Source {
     pub(super) fn new(flow: RequestFlow, nonce: u64) -> Self {
         let mut source = Self {
             flow,
@@ -45,7 +45,7 @@ impl CountedAddress {
             alive: true,
             heard: false,
             said: false,
-            proof: AddressProof::Wanted,
+            proof: Proof::Wanted,
             token: None,
             granted: false,
             corrupt: 0,
@@ -58,12 +58,12 @@ impl CountedAddress {
 
     fn want_proof(&mut self) {
         self.token = None;
-        self.proof = AddressProof::Wanted;
+        self.proof = Proof::Wanted;
         self.flow.set_largest_request(UNPROVED);
     }
 
     fn proved(&mut self) {
-        self.proof = AddressProof::Given;
+        self.proof = Proof::Given;
         self.flow.set_largest_request(MAX_UNITS);
     }
 
@@ -75,7 +75,7 @@ impl CountedAddress {
 
     /// It may be asked: its address is proved, or nothing is on its way that might prove it.
     pub(super) fn is_ready(&self) -> bool {
-        self.alive && !self.said && (self.proof == AddressProof::Given || self.flow.in_flight() == 0)
+        self.alive && !self.said && (self.proof == Proof::Given || self.flow.in_flight() == 0)
     }
 
     /// Something came from it over this path.
@@ -92,7 +92,7 @@ impl CountedAddress {
 
     /// It sent a unit: it wants nothing, or not yet.
     pub(super) fn served(&mut self) {
-        if self.proof == AddressProof::Wanted {
+        if self.proof == Proof::Wanted {
             self.proved();
         }
     }

@@ -4,7 +4,7 @@ use paceline_cc::{Ecn, Nanos, Phase, Rate, Time};
 use paceline_transport::{AckProgress, Delivery, Marks};
 
 use super::RequestFlow;
-use super::board::{SignedRecord, State};
+use super::board::{Record, State};
 use crate::UNIT;
 use crate::ranges::Units;
 use crate::wire::MissingReason;
@@ -189,7 +189,7 @@ impl RequestFlow {
     }
 
     /// Waits no longer for the units of which this holds, and says which they are.
-    fn release(&mut self, now: Time, which: impl Fn(&SignedRecord) -> bool) -> Vec<u64> {
+    fn release(&mut self, now: Time, which: impl Fn(&Record) -> bool) -> Vec<u64> {
         let all = self.board.iter().filter(|(_, record)| record.state != State::Settled && which(record));
         let released: Vec<(u64, u64)> = all.map(|(number, record)| (number, record.unit)).collect();
         let first = self.board.first();

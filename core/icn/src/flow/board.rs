@@ -24,7 +24,7 @@ pub(crate) enum State {
 
 /// A unit that was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SignedRecord {
+pub(crate) struct Record {
     /// As the driver sees it. Its position counts the units asked for before it.
     pub(crate) packet: SentPacket,
     pub(crate) unit: u64,
@@ -40,7 +40,7 @@ pub(crate) struct SignedRecord {
 /// The records of a flow, from the oldest unsettled one on.
 #[derive(Debug)]
 pub(crate) struct Board {
-    records: VecDeque<SignedRecord>,
+    records: VecDeque<Record>,
     /// Number of the record at the front.
     first: u64,
     index: Index,
@@ -107,7 +107,7 @@ impl Board {
         self.first
     }
 
-    pub(crate) fn front(&self) -> Option<&SignedRecord> {
+    pub(crate) fn front(&self) -> Option<&Record> {
         self.records.front()
     }
 
@@ -125,11 +125,11 @@ impl Board {
         self.index.get(unit)
     }
 
-    pub(crate) fn get(&self, number: u64) -> Option<&SignedRecord> {
+    pub(crate) fn get(&self, number: u64) -> Option<&Record> {
         self.records.get(number.checked_sub(self.first)? as usize)
     }
 
-    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut SignedRecord> {
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Record> {
         self.records.get_mut(number.checked_sub(self.first)? as usize)
     }
 
@@ -150,7 +150,7 @@ impl Board {
         packet.serial = self.depart(number);
         self.index.insert(unit, number);
         self.outstanding += 1;
-        self.records.push_back(SignedRecord { packet, unit, state: State::Out, asked_at: now, path, overdue: false });
+        self.records.push_back(Record { packet, unit, state: State::Out, asked_at: now, path, overdue: false });
         let last = self.records.len() - 1;
         &mut self.records[last].packet
     }
@@ -333,12 +333,12 @@ impl Board {
     }
 
     /// The records that are not settled.
-    pub(crate) fn unsettled(&self) -> impl DoubleEndedIterator<Item = &SignedRecord> {
+    pub(crate) fn unsettled(&self) -> impl DoubleEndedIterator<Item = &Record> {
         self.records.iter().filter(|record| record.state != State::Settled)
     }
 
     /// The records, with their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SignedRecord)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Record)> {
         (self.first..).zip(&self.records)
     }
 }

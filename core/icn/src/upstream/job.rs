@@ -28,7 +28,7 @@ const IDLE: Nanos = Nanos::from_secs(3);
 /// Those who asked for a fetch that are remembered (our choice: who is not among them is served all the same).
 const ASKERS: usize = 8;
 
-pub(super) struct ReadyRequest {
+pub(super) struct Job {
     pub(super) id: JobId,
     pub(super) name: Name,
     pub(super) fetch: Fetch,
@@ -56,7 +56,7 @@ pub(super) struct ReadyRequest {
     pub(super) done: bool,
 }
 
-impl ReadyRequest {
+impl Job {
     pub(super) fn stored_units(&self) -> Option<u64> {
         if self.record { Some(1) } else { self.fetch.manifest().map(|manifest| manifest.layout().stored_units()) }
     }

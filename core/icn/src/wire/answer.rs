@@ -1,7 +1,7 @@
 //! Answers as bytes.
 
 use super::{
-    AddressToken, BadMessage, Grant, MissingReason, Nack, NameKind, UnitAnswer, UnitHead, from_micros, micros, take,
+    AddressToken, BadMessage, Grant, Kind, MissingReason, Nack, UnitAnswer, UnitHead, from_micros, micros, take,
 };
 use crate::UNIT;
 use crate::ranges::Units;
@@ -22,7 +22,7 @@ impl UnitHead {
     /// What stands before the unit's bytes. A number of stored units of zero is written as unknown, since there is always one.
     pub fn encode_head(&self) -> [u8; DATA_HEAD] {
         let mut head = [0; DATA_HEAD];
-        head[0] = NameKind::Data.byte();
+        head[0] = Kind::Data.byte();
         head[1] = if self.app_limited { APP_LIMITED } else { 0 };
         head[2..10].copy_from_slice(&self.nonce.to_be_bytes());
         head[10..18].copy_from_slice(&self.unit.to_be_bytes());
@@ -36,7 +36,7 @@ impl Nack {
     /// Appends the message to `message`.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.reserve(NACK_BYTES);
-        message.extend_from_slice(&[NameKind::Nack.byte(), self.reason.byte()]);
+        message.extend_from_slice(&[Kind::Nack.byte(), self.reason.byte()]);
         message.extend_from_slice(&self.nonce.to_be_bytes());
         message.extend_from_slice(&self.units.first.to_be_bytes());
         message.extend_from_slice(&self.units.count.to_be_bytes());
@@ -73,7 +73,7 @@ impl Grant {
     /// Appends the message to `message`.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.reserve(GRANT_BYTES);
-        message.extend_from_slice(&[NameKind::Grant.byte(), 0]);
+        message.extend_from_slice(&[Kind::Grant.byte(), 0]);
         message.extend_from_slice(&self.nonce.to_be_bytes());
         message.extend_from_slice(&self.token.0);
     }
@@ -88,13 +88,13 @@ impl<'a> UnitAnswer<'a> {
     pub fn decode(mut message: &'a [u8]) -> Result<Self, BadMessage> {
         let bytes = &mut message;
         let [first, second] = take(bytes, "head")?;
-        let kind = NameKind::read(first)?;
-        if kind == NameKind::Request {
+        let kind = Kind::read(first)?;
+        if kind == Kind::Request {
             return Err(BadMessage::Kind(first & 0xf));
         }
         let nonce = u64::from_be_bytes(take(bytes, "nonce")?);
         let answer = match kind {
-            NameKind::Data => {
+            Kind::Data => {
                 if second & !APP_LIMITED != 0 {
                     return Err(BadMessage::Flags(second));
                 }
@@ -111,7 +111,7 @@ impl<'a> UnitAnswer<'a> {
                 let app_limited = second == APP_LIMITED;
                 return Ok(Self::Data(UnitHead { nonce, unit, stored_units, waited, app_limited }, bytes));
             }
-            NameKind::Nack => {
+            Kind::Nack => {
                 let reason = MissingReason::read(second)?;
                 let first = u64::from_be_bytes(take(bytes, "units")?);
                 let count = u32::from_be_bytes(take(bytes, "units")?);
@@ -121,7 +121,7 @@ impl<'a> UnitAnswer<'a> {
                 }
                 Self::Nack(Nack { nonce, units: Units { first, count }, reason, retry_after })
             }
-            NameKind::Grant | NameKind::Request => {
+            Kind::Grant | Kind::Request => {
                 if second != 0 {
                     return Err(BadMessage::Flags(second));
                 }

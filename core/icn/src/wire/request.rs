@@ -1,6 +1,6 @@
 //! Requests as bytes.
 
-use super::{AddressToken, BadMessage, BadRanges, MAX_MESSAGE, NameKind, TOKEN_BYTES, UnitRequest, take};
+use super::{AddressToken, BadMessage, BadRanges, Kind, MAX_MESSAGE, TOKEN_BYTES, UnitRequest, take};
 use crate::name::{NAME_BYTES, Name};
 use crate::ranges::{MAX_RANGES, Ranges, Units};
 
@@ -22,7 +22,7 @@ impl UnitRequest {
     pub fn encode(&self, message: &mut Vec<u8>) {
         let start = message.len();
         let ranges = self.ranges.as_slice();
-        message.extend_from_slice(&[NameKind::Request.byte(), self.hops]);
+        message.extend_from_slice(&[Kind::Request.byte(), self.hops]);
         message.extend_from_slice(&self.nonce.to_be_bytes());
         message.extend_from_slice(&self.name.to_bytes());
         message.push(ranges.len() as u8);
@@ -59,7 +59,7 @@ impl UnitRequest {
         }
         let bytes = &mut bytes;
         let [kind, hops] = take(bytes, "head")?;
-        if NameKind::read(kind)? != NameKind::Request {
+        if Kind::read(kind)? != Kind::Request {
             return Err(BadMessage::Kind(kind & 0xf));
         }
         let nonce = u64::from_be_bytes(take(bytes, "nonce")?);

@@ -33,7 +33,7 @@ struct Hop {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LivePublisher {
+struct End {
     role: &'static str,
     host: String,
 }
@@ -147,13 +147,13 @@ fn hops(registry: &mut Registry, board: &Board) {
 }
 
 fn ends(registry: &mut Registry, board: &Board, now: Instant) {
-    let up = Amounts::<LivePublisher>::default();
-    let silent = Amounts::<LivePublisher>::default();
-    let published = Family::<LivePublisher, Counter>::default();
-    let dropped = Family::<LivePublisher, Counter>::default();
-    let refused = Family::<LivePublisher, Counter>::default();
+    let up = Amounts::<End>::default();
+    let silent = Amounts::<End>::default();
+    let published = Family::<End, Counter>::default();
+    let dropped = Family::<End, Counter>::default();
+    let refused = Family::<End, Counter>::default();
     for ((role, host), end) in &board.ends {
-        let key = LivePublisher { role: role.name(), host: host.clone() };
+        let key = End { role: role.name(), host: host.clone() };
         up.get_or_create(&key).set(end.health.up_s as f64);
         silent.get_or_create(&key).set(now.saturating_duration_since(end.heard).as_secs_f64());
         published.get_or_create(&key).inc_by(end.health.published);

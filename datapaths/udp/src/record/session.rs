@@ -12,7 +12,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use paceline_cc::{Nanos, Rate};
 use paceline_linux::clock::Clock;
 
-use super::{EndRecording, SessionSide, Terms, record};
+use super::{EndRecording, RecordingSide, Terms, record};
 use crate::seal::TAG;
 use crate::transfer::{Content, ContentPlace, PlanError, TransferError, TransferPlan, give, take};
 use crate::wire::control::{Hello, SessionJob};
@@ -55,7 +55,7 @@ pub fn ask(
     let hello = hello(SessionJob::Record, terms.text());
     let (channel, _) = connect(peer, key, hello, OFFLOAD, Clock::new(), patience)?;
     let never = AtomicBool::new(false);
-    Ok(record(channel, terms, SessionSide::Client, overhead(key), patience, &never, &mut |_| {})?)
+    Ok(record(channel, terms, RecordingSide::Client, overhead(key), patience, &never, &mut |_| {})?)
 }
 
 /// Brings the trace that `peer` recorded, which has so many bytes ([`EndRecording::other`]).
@@ -225,7 +225,7 @@ impl RecordSession {
                     // The link is free from now on.
                     recording = None;
                 };
-                let recorded = record(channel, &terms, SessionSide::Server, overhead, patience, &never, &mut keep)?;
+                let recorded = record(channel, &terms, RecordingSide::Server, overhead, patience, &never, &mut keep)?;
                 Ok(RecordEnd::Recorded { seconds: terms.seconds, sent: recorded.sent })
             }
             Work::Give(plan, trace) => {

@@ -94,7 +94,7 @@ struct Section {
 }
 
 /// A packet in any of its blocks.
-struct CapturedPacket<'a> {
+struct Packet<'a> {
     interface: u32,
     time: Option<(u32, u32)>,
     wire: u32,
@@ -154,7 +154,7 @@ impl Section {
                 self.describe(interface);
                 return Ok(());
             }
-            Block::EnhancedPacket(packet) => CapturedPacket {
+            Block::EnhancedPacket(packet) => Packet {
                 interface: packet.if_id,
                 time: Some((packet.ts_high, packet.ts_low)),
                 wire: packet.origlen,
@@ -164,7 +164,7 @@ impl Section {
                 let snap = self.interfaces.first().map_or(0, |interface| interface.snap as usize);
                 let frame = packet.packet_data();
                 let kept = if snap == 0 { frame.len() } else { frame.len().min(snap) };
-                CapturedPacket { interface: 0, time: None, wire: packet.origlen, frame: &frame[..kept] }
+                Packet { interface: 0, time: None, wire: packet.origlen, frame: &frame[..kept] }
             }
             Block::Unknown(block) => self.obsolete(block.data).ok_or_else(damaged)?,
             _ => return Ok(()),
@@ -198,10 +198,10 @@ impl Section {
     }
 
     /// Interface, drops, time in two halves, kept and whole length, and the packet.
-    fn obsolete<'a>(&self, block: &'a [u8]) -> Option<CapturedPacket<'a>> {
+    fn obsolete<'a>(&self, block: &'a [u8]) -> Option<Packet<'a>> {
         let (head, frame) = block.split_at_checked(20)?;
         let field = |at: usize| Some(self.order.u32(*head.get(at..)?.first_chunk()?));
-        Some(CapturedPacket {
+        Some(Packet {
             interface: self.order.u16(*head.first_chunk()?).into(),
             time: Some((field(4)?, field(8)?)),
             wire: field(16)?,

@@ -171,7 +171,7 @@ impl Metric {
 
 /// A figure on the page.
 #[derive(Serialize)]
-pub(super) struct LogFigure {
+pub(super) struct Figure {
     id: String,
     title: String,
     reading: Option<String>,
@@ -192,12 +192,7 @@ pub(super) struct Panel {
 }
 
 /// The figure of a column; `None` where there is nothing to see.
-pub(super) fn draw(
-    metric: &Metric,
-    layout: &Layout,
-    swept: Swept<'_>,
-    contestants: &[Contestant],
-) -> Option<LogFigure> {
+pub(super) fn draw(metric: &Metric, layout: &Layout, swept: Swept<'_>, contestants: &[Contestant]) -> Option<Figure> {
     let range = metric.range(swept.cells)?;
     let (panels, scale, broad) = match layout {
         Layout::Cell => return None,
@@ -208,7 +203,7 @@ pub(super) fn draw(
             (panels, Some(heat::scale(metric, &range)), broad)
         }
     };
-    Some(LogFigure {
+    Some(Figure {
         id: metric.column.replace('_', "-"),
         title: metric.title.clone(),
         reading: metric.reading(swept.sweep, swept.cells),

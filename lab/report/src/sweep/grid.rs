@@ -4,7 +4,7 @@ use paceline_lab::sweep::Sweep;
 
 /// A key of the grid as an axis of figures.
 #[derive(Clone, Debug)]
-pub(super) struct PlotAxis {
+pub(super) struct Axis {
     /// Its number in the grid; of keys that are linked that of the first.
     pub(super) number: usize,
     /// What stands beside it: the key, and what all values begin with.
@@ -21,9 +21,9 @@ pub(super) enum Layout {
     /// One cell: nothing to draw.
     Cell,
     /// Curves over one key.
-    Curves(PlotAxis),
+    Curves(Axis),
     /// Maps over two keys: across, upwards; and a map for each combination of the others.
-    Maps(PlotAxis, PlotAxis, Vec<Others>),
+    Maps(Axis, Axis, Vec<Others>),
 }
 
 /// Values of the keys that are no axes of a map.
@@ -38,7 +38,7 @@ pub(super) struct Others {
 /// Longest label, in characters (our choice: what fits beside a small map).
 const LABEL: usize = 18;
 
-impl PlotAxis {
+impl Axis {
     /// Of keys that take their values together; of most there is one.
     fn of(sweep: &Sweep, keys: &[usize]) -> Self {
         let texts: Vec<String> = (0..steps(sweep, keys)).map(|index| text(sweep, keys, index)).collect();
@@ -61,11 +61,11 @@ impl Layout {
         varied.sort_by_key(|keys| std::cmp::Reverse(steps(sweep, keys)));
         match varied[..] {
             [] => Layout::Cell,
-            [only] => Layout::Curves(PlotAxis::of(sweep, only)),
+            [only] => Layout::Curves(Axis::of(sweep, only)),
             [first, second, ..] => {
                 let mut others = varied[2..].to_vec();
                 others.sort_unstable();
-                let (a, b) = (PlotAxis::of(sweep, first), PlotAxis::of(sweep, second));
+                let (a, b) = (Axis::of(sweep, first), Axis::of(sweep, second));
                 let (x, y) = if a.longest() > b.longest() { (b, a) } else { (a, b) };
                 Layout::Maps(x, y, combinations(sweep, &others))
             }

@@ -4,7 +4,7 @@ use paceline_lab::numbers::short;
 use paceline_lab::sweep::Cell;
 
 use super::figure::{Metric, Panel};
-use super::grid::{Others, PlotAxis};
+use super::grid::{Axis, Others};
 use super::scale::{Colour, Range};
 use super::{Contestant, Swept};
 use crate::svg::{Anchor, Rect, Svg, escape, n, text_width};
@@ -24,14 +24,14 @@ const FOOT: f64 = 40.0;
 const TEXT: f64 = 12.0;
 
 /// Whether a map over this key needs the page's width.
-pub(super) fn is_broad(x: &PlotAxis) -> bool {
+pub(super) fn is_broad(x: &Axis) -> bool {
     x.labels.len() > COLUMNS
 }
 
 /// Contestant by contestant within each combination of the other keys.
 pub(super) fn panels(
     metric: &Metric,
-    (x, y, others): (&PlotAxis, &PlotAxis, &[Others]),
+    (x, y, others): (&Axis, &Axis, &[Others]),
     range: &Range,
     swept: Swept<'_>,
     contestants: &[Contestant],
@@ -45,8 +45,8 @@ pub(super) fn panels(
 
 struct Map<'a> {
     metric: &'a Metric,
-    x: &'a PlotAxis,
-    y: &'a PlotAxis,
+    x: &'a Axis,
+    y: &'a Axis,
     others: &'a Others,
     range: &'a Range,
     swept: Swept<'a>,

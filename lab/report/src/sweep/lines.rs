@@ -4,7 +4,7 @@ use paceline_lab::numbers::short;
 use paceline_lab::sweep::Cell;
 
 use super::figure::{Metric, Panel};
-use super::grid::PlotAxis;
+use super::grid::Axis;
 use super::scale::Range;
 use super::{Contestant, Swept};
 use crate::plot::near;
@@ -22,7 +22,7 @@ const APART: f64 = 4.0;
 const LOG_FROM: f64 = 8.0;
 
 /// The same picture for wide and for narrow pages.
-pub(super) fn panels(metric: &Metric, axis: &PlotAxis, swept: Swept<'_>, contestants: &[Contestant]) -> Vec<Panel> {
+pub(super) fn panels(metric: &Metric, axis: &Axis, swept: Swept<'_>, contestants: &[Contestant]) -> Vec<Panel> {
     let panel = |(class, width, height): (&str, f64, f64)| Panel {
         class: class.to_owned(),
         svg: draw(metric, axis, swept, contestants, (width, height)),
@@ -31,7 +31,7 @@ pub(super) fn panels(metric: &Metric, axis: &PlotAxis, swept: Swept<'_>, contest
 }
 
 /// Where the values of the key lie.
-fn places(axis: &PlotAxis, plot: Rect) -> Vec<f64> {
+fn places(axis: &Axis, plot: Rect) -> Vec<f64> {
     const INSET: f64 = 30.0;
     let (from, to) = (plot.x + INSET, plot.right() - INSET);
     let count = axis.labels.len().max(2);
@@ -47,7 +47,7 @@ fn places(axis: &PlotAxis, plot: Rect) -> Vec<f64> {
 
 fn draw(
     metric: &Metric,
-    axis: &PlotAxis,
+    axis: &Axis,
     swept: Swept<'_>,
     contestants: &[Contestant],
     (width, height): (f64, f64),
@@ -132,7 +132,7 @@ fn draw(
     svg.inline(width, plot.bottom() + 44.0, &label)
 }
 
-fn cell<'a>(swept: Swept<'a>, axis: &PlotAxis, contestant: &Contestant, index: usize) -> Option<&'a Cell> {
+fn cell<'a>(swept: Swept<'a>, axis: &Axis, contestant: &Contestant, index: usize) -> Option<&'a Cell> {
     let here = |cell: &&Cell| {
         cell.contestant == contestant.name && swept.sweep.values(cell.cell).get(axis.number) == Some(&index)
     };

@@ -16,7 +16,7 @@ use paceline_lab::run::World;
 use paceline_lab::stats::Median;
 use paceline_report::svg::short;
 
-use apart::{Apart, ClaimVerdict, FIGURES, Figure, JUDGED, Judgement, PAPER, TARGET, Unit};
+use apart::{Apart, FIGURES, Figure, JUDGED, Judgement, PAPER, TARGET, Unit, Verdict};
 
 const CONTROLLERS: [&str; 3] = ["copa", "verus", "sprout"];
 /// Above the TCP that limits nothing, where this machine has it: the one controller that CUBIC's own window is known to bound.
@@ -59,11 +59,11 @@ impl<'a> Row<'a> {
         let judged = || self.figures.iter().take(JUDGED).flatten();
         let within = |percent| judged().all(|apart| apart.within(percent));
         let (verdict, sure) = if within(TARGET) {
-            (ClaimVerdict::Target, judged().all(|apart| apart.sure(TARGET)))
+            (Verdict::Target, judged().all(|apart| apart.sure(TARGET)))
         } else if within(PAPER) {
-            (ClaimVerdict::Paper, judged().all(|apart| apart.sure(PAPER)))
+            (Verdict::Paper, judged().all(|apart| apart.sure(PAPER)))
         } else {
-            (ClaimVerdict::Outside, judged().any(|apart| apart.surely_outside(PAPER)))
+            (Verdict::Outside, judged().any(|apart| apart.surely_outside(PAPER)))
         };
         Judgement { verdict, open: !sure }
     }
@@ -327,14 +327,14 @@ fn page(bench: &Bench<'_>, rows: &[Row<'_>]) -> String {
         where_it_ran(bench),
     );
     let judgements: Vec<Judgement> = rows.iter().map(Row::judgement).collect();
-    let count = |verdict: ClaimVerdict| judgements.iter().filter(|judgement| judgement.verdict == verdict).count();
+    let count = |verdict: Verdict| judgements.iter().filter(|judgement| judgement.verdict == verdict).count();
     let _ = writeln!(
         page,
         "Of {} rows {} are within 5 %, {} more within 10 %, {} outside; {} are open.\n",
         rows.len(),
-        count(ClaimVerdict::Target),
-        count(ClaimVerdict::Paper),
-        count(ClaimVerdict::Outside),
+        count(Verdict::Target),
+        count(Verdict::Paper),
+        count(Verdict::Outside),
         judgements.iter().filter(|judgement| judgement.open).count(),
     );
     let mut link = "";

@@ -7,7 +7,7 @@ use super::{CHIRPING, CUBIC, Condition, DCTCP, LOADS, RTTS_MS, Results};
 use paceline_report::svg::short;
 
 /// What we get under one condition.
-struct ClaimVerdict {
+struct Verdict {
     /// With what it is compared to.
     stated: String,
     /// The figure alone.
@@ -16,7 +16,7 @@ struct ClaimVerdict {
     strain: f64,
 }
 
-impl ClaimVerdict {
+impl Verdict {
     fn holds(&self) -> bool {
         self.strain <= 1.0
     }
@@ -26,7 +26,7 @@ impl ClaimVerdict {
 struct Target {
     text: &'static str,
     paper: &'static str,
-    judge: fn(&Results, usize) -> ClaimVerdict,
+    judge: fn(&Results, usize) -> Verdict,
 }
 
 const TARGETS: [Target; 3] = [
@@ -36,7 +36,7 @@ const TARGETS: [Target; 3] = [
         judge: |one, index| {
             let (own, cubic) = (one.of[index].mean_ms, one.of[CUBIC].mean_ms);
             let stated = format!("{:.2} x ({}, CUBIC {})", own / cubic, ms(own), ms(cubic));
-            ClaimVerdict { stated, figure: format!("{:.2} x", own / cubic), strain: own / cubic / 1.05 }
+            Verdict { stated, figure: format!("{:.2} x", own / cubic), strain: own / cubic / 1.05 }
         },
     },
     Target {
@@ -45,7 +45,7 @@ const TARGETS: [Target; 3] = [
         judge: |one, index| {
             let [own, dctcp] = [index, DCTCP].map(|at| one.of[at].p99_ms);
             let stated = format!("{} (plain DCTCP {})", ms(own), ms(dctcp));
-            ClaimVerdict { stated, figure: ms(own), strain: own / 3.0 }
+            Verdict { stated, figure: ms(own), strain: own / 3.0 }
         },
     },
     Target {
@@ -54,7 +54,7 @@ const TARGETS: [Target; 3] = [
         judge: |one, index| {
             let [own, dctcp] = [index, DCTCP].map(|at| one.of[at].p99_ms);
             let stated = format!("{:.2} x ({}, DCTCP {})", own / dctcp, ms(own), ms(dctcp));
-            ClaimVerdict { stated, figure: format!("{:.2} x", own / dctcp), strain: own / dctcp / 2.0 }
+            Verdict { stated, figure: format!("{:.2} x", own / dctcp), strain: own / dctcp / 2.0 }
         },
     },
 ];
@@ -72,8 +72,8 @@ fn grid(rtt_ms: u32, target: &Target) -> String {
 fn judged(
     results: &[Results],
     which: impl Fn(&Condition) -> bool,
-    judge: impl Fn(&Results) -> ClaimVerdict,
-) -> Vec<(&Results, ClaimVerdict)> {
+    judge: impl Fn(&Results) -> Verdict,
+) -> Vec<(&Results, Verdict)> {
     let these = results.iter().filter(|one| which(&one.condition));
     let mut judged: Vec<_> = these.map(|one| (one, judge(one))).collect();
     judged.sort_by(|a, b| b.1.strain.total_cmp(&a.1.strain));
@@ -81,8 +81,8 @@ fn judged(
 }
 
 /// A claim over conditions of which the worst comes first.
-fn claim(text: String, paper: &str, rival: &Rival, index: usize, judged: &[(&Results, ClaimVerdict)]) -> Claim {
-    let cell = |(one, verdict): &(&Results, ClaimVerdict)| Cell {
+fn claim(text: String, paper: &str, rival: &Rival, index: usize, judged: &[(&Results, Verdict)]) -> Claim {
+    let cell = |(one, verdict): &(&Results, Verdict)| Cell {
         setup: one.condition.name(),
         ours: format!("{}{}", verdict.stated, one.of[index].caveat()),
         holds: verdict.holds(),
@@ -137,7 +137,7 @@ fn over_all_loads(rivals: &[Rival], results: &[Results], rtt_ms: u32) -> Vec<Cla
     let mut add = |index: usize, text: &str, paper: &str, judge: &dyn Fn(&Results) -> (String, f64)| {
         let verdict = |one: &Results| {
             let (stated, strain) = judge(one);
-            ClaimVerdict { stated, figure: String::new(), strain }
+            Verdict { stated, figure: String::new(), strain }
         };
         let judged = judged(results, here, verdict);
         claims.push(claim(format!("RTT {rtt_ms} ms: {text}"), paper, &rivals[index], index, &judged));
@@ -214,7 +214,7 @@ mod tests {
         let text = |all: &[Results], bound_ms: f64| {
             let judge = |one: &Results| {
                 let own = one.of[CHIRPING].p99_ms;
-                ClaimVerdict { stated: ms(own), figure: ms(own), strain: own / bound_ms }
+                Verdict { stated: ms(own), figure: ms(own), strain: own / bound_ms }
             };
             let rival = &super::super::rivals()[CHIRPING];
             claim("p99".to_owned(), "", rival, CHIRPING, &judged(all, |_| true, judge))

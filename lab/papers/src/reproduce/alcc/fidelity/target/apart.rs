@@ -37,7 +37,7 @@ impl fmt::Display for Unit {
 
 /// How far a row's judged figures are from native.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ClaimVerdict {
+pub(super) enum Verdict {
     /// Within our target.
     Target,
     /// Within what the paper allows.
@@ -46,7 +46,7 @@ pub(super) enum ClaimVerdict {
     Outside,
 }
 
-impl fmt::Display for ClaimVerdict {
+impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Target => "within 5 %",
@@ -58,7 +58,7 @@ impl fmt::Display for ClaimVerdict {
 
 /// A verdict, and whether the intervals leave it open.
 pub(super) struct Judgement {
-    pub(super) verdict: ClaimVerdict,
+    pub(super) verdict: Verdict,
     pub(super) open: bool,
 }
 
@@ -171,8 +171,8 @@ mod tests {
     #[test]
     fn an_open_verdict_says_so() {
         let text = |verdict, open| Judgement { verdict, open }.to_string();
-        assert_eq!(text(ClaimVerdict::Target, false), "within 5 %");
-        assert_eq!(text(ClaimVerdict::Paper, true), "within 10 %, open");
-        assert_eq!(text(ClaimVerdict::Outside, true), "**outside**, open");
+        assert_eq!(text(Verdict::Target, false), "within 5 %");
+        assert_eq!(text(Verdict::Paper, true), "within 10 %, open");
+        assert_eq!(text(Verdict::Outside, true), "**outside**, open");
     }
 }
