@@ -1,8 +1,7 @@
 //! The figures of a socket, each of them defined once: what the program that holds it asks for ([`SocketStats`]), what others
 //! see ([`Line`], which JSON has), and of each its unit, its kind and what it says ([`FIGURES`]), from which the metrics for
-//! Prometheus, the table of `paceline top`, the comments of `alcc.h` and the table of `docs/guide/deploy.md` are made.
+//! Prometheus, the table of `paceline top`, the comments of `alcc.h` and the list of `docs/guide/deploy.md` are made.
 
-use std::fmt;
 use std::net::SocketAddr;
 
 use paceline_cc::{Nanos, Rate};
@@ -35,18 +34,6 @@ pub enum Unit {
     MegabitsPerSecond,
     /// Bytes.
     Bytes,
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "",
-            Self::Seconds => "s",
-            Self::Milliseconds => "ms",
-            Self::MegabitsPerSecond => "Mbit/s",
-            Self::Bytes => "bytes",
-        })
-    }
 }
 
 /// What a figure of a socket is at present, in its unit.
