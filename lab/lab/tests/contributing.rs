@@ -26,8 +26,10 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn the_map_has_every_crate_and_nothing_that_is_gone() {
     let map = PAGE.split_once("## Where things live").unwrap().1.split_once("\n## ").unwrap().0;
-    let places =
-        || map.lines().filter(|line| line.starts_with("| ")).flat_map(|line| quoted(line.rsplit('|').nth(1).unwrap()));
+    let places = || {
+        let lines = map.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
+        lines.flat_map(|(places, _)| quoted(places))
+    };
     let missing: Vec<_> = crates().into_iter().filter(|own| !places().any(|place| place == own)).collect();
     assert!(missing.is_empty(), "CONTRIBUTING.md, \"Where things live\", lacks {}", missing.join(", "));
     let gone: Vec<_> = places().filter(|place| place.contains('/') && !root().join(place).exists()).collect();

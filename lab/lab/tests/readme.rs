@@ -42,40 +42,52 @@ fn code(name: &str) -> String {
     format!("`{name}`")
 }
 
-/// "yes", or why not.
-fn verdict(datapath: &'static Datapath, spec: &str) -> String {
-    let spec: Spec = spec.parse().expect("the name of a controller, or a start-up of one");
-    datapath.carries(&spec).map_or_else(|misfit| format!("no: {}", misfit.why), |()| "yes".to_owned())
-}
-
 /// A window controller that asks for nothing itself, with the start-up.
 fn with_start_up(start_up: &StartUpEntry) -> String {
     format!("reno:start={}", start_up.name)
 }
 
-fn over_each(spec: &str) -> Vec<String> {
-    DATAPATHS.iter().map(|datapath| verdict(datapath, spec)).collect()
-}
-
-fn heads(first: &[&str]) -> Vec<String> {
-    let datapaths = DATAPATHS.iter().map(|datapath| code(&format!("@{}", datapath.name)));
-    first.iter().map(|head| (*head).to_owned()).chain(datapaths).collect()
+/// One line for each reason why a datapath does not carry some of these, each with its name.
+fn exceptions(all: impl Iterator<Item = (String, String)>) -> String {
+    let all: Vec<(String, Spec)> =
+        all.map(|(name, spec)| (name, spec.parse().expect("a controller, or a start-up of one"))).collect();
+    let mut lines: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    for datapath in DATAPATHS.iter() {
+        for (name, spec) in &all {
+            let Err(misfit) = datapath.carries(spec) else { continue };
+            let name = code(name);
+            match lines.iter_mut().find(|(over, why, _)| (*over, *why) == (datapath.name, misfit.why)) {
+                Some((_, _, names)) => names.push(name),
+                None => lines.push((datapath.name, misfit.why, vec![name])),
+            }
+        }
+    }
+    lines.iter().map(|(over, why, names)| format!("- {} over `@{over}`: {why}\n", names.join(", "))).collect()
 }
 
 fn controllers() -> String {
-    let row = |name: &str, source: &str| [vec![code(name), source.to_owned()], over_each(name)].concat();
-    table(heads(&["controller", "source"]), CONTROLLERS.iter().map(|entry| row(entry.name, entry.source)))
+    let over = |name: &str, datapath: &'static Datapath| {
+        let spec: Spec = name.parse().expect("the name of a controller");
+        if datapath.carries(&spec).is_ok() { "yes" } else { "no" }.to_owned()
+    };
+    let row = |name: &str, source: &str| {
+        let carried = DATAPATHS.iter().map(|datapath| over(name, datapath));
+        [code(name), source.to_owned()].into_iter().chain(carried).collect()
+    };
+    let heads = DATAPATHS.iter().map(|datapath| code(&format!("@{}", datapath.name)));
+    let heads = ["controller", "source"].map(str::to_owned).into_iter().chain(heads);
+    let table = table(heads, CONTROLLERS.iter().map(|entry| row(entry.name, entry.source)));
+    let not = exceptions(CONTROLLERS.iter().map(|entry| (entry.name.to_owned(), entry.name.to_owned())));
+    format!("{table}\nWhy not:\n\n{not}")
 }
 
 fn start_ups() -> String {
-    let row = |entry: &StartUpEntry| {
-        [vec![code(&format!("start={}", entry.name)), entry.summary.to_owned()], over_each(&with_start_up(entry))]
-            .concat()
-    };
+    let name = |entry: &StartUpEntry| format!("start={}", entry.name);
+    let list: String = START_UPS.iter().map(|entry| format!("- {}: {}\n", code(&name(entry)), entry.summary)).collect();
     let takers: Vec<String> =
         CONTROLLERS.iter().filter(|entry| entry.start.is_some()).map(|entry| code(entry.name)).collect();
-    let table = table(heads(&["start-up", "what"]), START_UPS.iter().map(row));
-    format!("{table}\nThose that take one: {}.\n", takers.join(", "))
+    let not = exceptions(START_UPS.iter().map(|entry| (name(entry), with_start_up(entry))));
+    format!("{list}\nThose that take one: {}. Not everywhere:\n\n{not}", takers.join(", "))
 }
 
 fn datapaths() -> String {
@@ -97,9 +109,14 @@ fn abilities() -> String {
     table(heads, DATAPATHS.iter().chain(WAYS).map(row))
 }
 
+/// A list; the unit is left out where the name ends in it.
 fn fields(fields: &[Field]) -> String {
-    let row = |field: &Field| vec![code(field.name), field.unit.to_owned(), field.what.to_owned()];
-    table(["field", "unit", "what"].map(str::to_owned), fields.iter().map(row)).replace("|  |", "| |")
+    let line = |field: &Field| {
+        let is_said = ["_mbps", "_ms", "_us", "_s", "_mb"].iter().any(|unit| field.name.ends_with(unit));
+        let unit = if is_said || field.unit.is_empty() { String::new() } else { format!(" ({})", field.unit) };
+        format!("- {}{unit}: {}\n", code(field.name), field.what)
+    };
+    fields.iter().map(line).collect()
 }
 
 #[test]
