@@ -171,4 +171,4 @@ def test_every_number_has_a_meaning_that_the_guide_says() -> None:
     guide = (pathlib.Path(__file__).parents[3] / "docs" / "guide" / "python.md").read_text()
     for table in paceline.gym.MEANING.values():
         for name, meaning in table.items():
-            assert f"| `{name}` | {meaning} |" in guide
+            assert f"- `{name}`: {meaning}\n" in guide

@@ -66,19 +66,9 @@ fn exceptions(all: impl Iterator<Item = (String, String)>) -> String {
 }
 
 fn controllers() -> String {
-    let over = |name: &str, datapath: &'static Datapath| {
-        let spec: Spec = name.parse().expect("the name of a controller");
-        if datapath.carries(&spec).is_ok() { "yes" } else { "no" }.to_owned()
-    };
-    let row = |name: &str, source: &str| {
-        let carried = DATAPATHS.iter().map(|datapath| over(name, datapath));
-        [code(name), source.to_owned()].into_iter().chain(carried).collect()
-    };
-    let heads = DATAPATHS.iter().map(|datapath| code(&format!("@{}", datapath.name)));
-    let heads = ["controller", "source"].map(str::to_owned).into_iter().chain(heads);
-    let table = table(heads, CONTROLLERS.iter().map(|entry| row(entry.name, entry.source)));
+    let list: String = CONTROLLERS.iter().map(|entry| format!("- {}: {}\n", code(entry.name), entry.source)).collect();
     let not = exceptions(CONTROLLERS.iter().map(|entry| (entry.name.to_owned(), entry.name.to_owned())));
-    format!("{table}\nWhy not:\n\n{not}")
+    format!("{list}\nEach runs over every datapath, except:\n\n{not}")
 }
 
 fn start_ups() -> String {
@@ -87,7 +77,7 @@ fn start_ups() -> String {
     let takers: Vec<String> =
         CONTROLLERS.iter().filter(|entry| entry.start.is_some()).map(|entry| code(entry.name)).collect();
     let not = exceptions(START_UPS.iter().map(|entry| (name(entry), with_start_up(entry))));
-    format!("{list}\nThose that take one: {}. Not everywhere:\n\n{not}", takers.join(", "))
+    format!("{list}\nThose that take one: {}. Each runs over every datapath, except:\n\n{not}", takers.join(", "))
 }
 
 fn datapaths() -> String {
