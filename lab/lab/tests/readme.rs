@@ -1,6 +1,6 @@
-//! What the README and the pages show is true: its scenario is read, and the tables of controllers, start-ups and datapaths
-//! are those of the registry, the tables of fields those of records. `UPDATE=1 cargo test -p paceline-lab readme` writes the
-//! tables again.
+//! What the README and the pages show is true: its scenario is read, the lists of controllers and start-ups and the table
+//! of datapaths are those of the registry, the lists of fields those of records.
+//! `UPDATE=1 cargo test -p paceline-lab readme` writes them again.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn exceptions(all: impl Iterator<Item = (String, String)>) -> String {
     let all: Vec<(String, Spec)> =
         all.map(|(name, spec)| (name, spec.parse().expect("a controller, or a start-up of one"))).collect();
     let mut lines: Vec<(&str, &str, Vec<String>)> = Vec::new();
-    for datapath in DATAPATHS.iter() {
+    for datapath in DATAPATHS {
         for (name, spec) in &all {
             let Err(misfit) = datapath.carries(spec) else { continue };
             let name = code(name);
