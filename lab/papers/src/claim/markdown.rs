@@ -1,20 +1,21 @@
-//! Claims as a page of Markdown: a table for each section.
+//! Claims as a page of Markdown: a section for each figure or subject.
 
 use std::fmt::Write;
 
-use super::{Claim, ClaimVerdict};
+use super::{Claim, ClaimBound, ClaimVerdict, Expected};
+use paceline_lab::numbers::short;
 
-/// What stands around the table of a section.
+/// What stands around the claims of a section.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Section {
-    /// What to know before it.
+    /// What to know before them.
     pub intro: &'static str,
     /// Reasons that several notes give: in the table a letter stands for each, and below it the reason.
     pub reasons: &'static [&'static str],
 }
 
-/// A page that begins with `head`; `other` heads the column of what is claimed. Claims of a section that differ in their setup alone
-/// are one row.
+/// A page that begins with `head`: claims of one kind are summed up in a line, and those that miss have rows; `other` heads the
+/// column of what is claimed.
 pub fn page(head: &str, other: &str, section: impl Fn(&str) -> Section, claims: &[Claim]) -> String {
     let mut page = String::from(head);
     let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
@@ -28,41 +29,90 @@ pub fn page(head: &str, other: &str, section: impl Fn(&str) -> Section, claims: 
     for claims in claims.chunk_by(|one, next| one.figure == next.figure) {
         let heading = &claims[0].figure;
         let section = section(heading);
-        let _ = write!(page, "\n## {heading}\n\n{}", section.intro);
-        let _ = write!(page, "| run | {other} | ours | holds |\n|---|---|---|---|\n{}", rows(claims, section.reasons));
-        page.push_str(&reasons(claims, section.reasons));
+        let _ = write!(page, "\n## {heading}\n\n{}{}", section.intro, summary(claims));
+        let missed: Vec<&Claim> = claims.iter().filter(|claim| claim.misses()).collect();
+        if !missed.is_empty() {
+            let rows: String = missed.iter().map(|claim| row(claim, section.reasons)).collect();
+            let _ = write!(page, "\n| missed by | {other} | ours |\n|---|---|---|\n{rows}");
+            page.push_str(&reasons(&missed, section.reasons));
+        }
     }
     page
 }
 
-fn rows(claims: &[Claim], reasons: &[&str]) -> String {
-    let mut rows: Vec<(Vec<&str>, String)> = Vec::new();
-    for claim in claims {
-        let cells = cells(claim, reasons);
-        match rows.iter_mut().find(|(_, known)| *known == cells) {
-            Some((setups, _)) => setups.push(&claim.setup),
-            None => rows.push((vec![&claim.setup], cells)),
+/// A line for each kind of claims that were run: how many hold, and how far those are from what is expected.
+fn summary(claims: &[Claim]) -> String {
+    let mut kinds: Vec<(String, Vec<&Claim>)> = Vec::new();
+    for claim in claims.iter().filter(|claim| claim.verdict != ClaimVerdict::NotRun) {
+        let kind = kind(claim);
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, claims)) => claims.push(claim),
+            None => kinds.push((kind, vec![claim])),
         }
     }
-    rows.iter().map(|(setups, cells)| format!("| {} | {cells}\n", setups.join("; "))).collect()
+    let line = |(kind, claims): &(String, Vec<&Claim>)| {
+        let held: Vec<&Claim> = claims.iter().copied().filter(|claim| claim.holds()).collect();
+        let cells: Vec<bool> = claims.iter().flat_map(|claim| &claim.cells).map(|cell| cell.holds).collect();
+        let range = match cells.len() {
+            0 => range(&held),
+            all => format!(", {} of {all} conditions", cells.iter().filter(|holds| **holds).count()),
+        };
+        format!("- {kind}: {} of {}{range}\n", held.len(), claims.len())
+    };
+    kinds.iter().map(line).collect()
 }
 
-/// A row behind its setup.
-fn cells(claim: &Claim, reasons: &[&str]) -> String {
-    let holds = match claim.verdict {
-        ClaimVerdict::Holds => "yes",
-        ClaimVerdict::Misses => "**no**",
-        ClaimVerdict::NotRun => "not run",
+/// What claims of one kind have in common: how far they may be from which source's figures, or all that they say.
+fn kind(claim: &Claim) -> String {
+    let share = |bound: &ClaimBound| match bound.expected {
+        Expected::Near { share, .. } => Some(format!("{:.0}", 100.0 * share)),
+        _ => None,
     };
+    let mut shares: Vec<String> = claim.bounds.iter().map_while(share).collect();
+    if shares.is_empty() || shares.len() < claim.bounds.len() {
+        return claim.claim.clone();
+    }
+    shares.dedup();
+    let source = if claim.source.is_empty() { String::new() } else { format!("{}, ", claim.source) };
+    format!("{source}within {} %", shares.join(", "))
+}
+
+/// How far figures of claims that hold are from those expected, or from where to where they go.
+fn range(claims: &[&Claim]) -> String {
+    let bounds = || claims.iter().flat_map(|claim| &claim.bounds);
+    let apart = |bound: &ClaimBound| match (bound.expected, bound.measured) {
+        (Expected::Near { value, slack, .. }, Some(measured)) => {
+            let apart = (measured - value).abs();
+            Some(if apart < slack { 0.0 } else { 100.0 * apart / value.abs() })
+        }
+        _ => None,
+    };
+    let most = bounds().filter_map(apart).fold(f64::NAN, f64::max);
+    if most.is_finite() {
+        return format!(", at most {most:.1} % apart");
+    }
+    let figures = || claims.iter().filter_map(|claim| claim.bounds.first()?.measured);
+    let (least, most) = (figures().fold(f64::NAN, f64::min), figures().fold(f64::NAN, f64::max));
+    match (short(least), short(most)) {
+        _ if least.is_nan() => String::new(),
+        (least, most) if least == most => format!(", {least}"),
+        (least, most) => format!(", {least} to {most}"),
+    }
+}
+
+/// The row of a claim that misses, with the conditions where it does.
+fn row(claim: &Claim, reasons: &[&str]) -> String {
+    let missed = claim.cells.iter().filter(|cell| !cell.holds).map(|cell| format!("{}: {}", cell.setup, cell.ours));
+    let missed = missed.collect::<Vec<_>>().join(", ");
     let lettered = |note: String, (index, reason): (usize, &&str)| note.replace(*reason, letter(index));
     let note = reasons.iter().enumerate().fold(claim.note.clone(), lettered);
-    let ours = [claim.ours.as_str(), &note].into_iter().filter(|text| !text.is_empty());
-    let ours = ours.collect::<Vec<_>>().join(" <br> ");
-    format!("{} | {ours} | {holds} |", claim.claim)
+    let ours = [if missed.is_empty() { &claim.ours } else { &missed }, &note];
+    let ours = ours.into_iter().filter(|text| !text.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" <br> ");
+    format!("| {} | {} | {ours} |\n", claim.setup, claim.claim)
 }
 
 /// The reasons that these claims give, behind their letters.
-fn reasons(claims: &[Claim], reasons: &[&str]) -> String {
+fn reasons(claims: &[&Claim], reasons: &[&str]) -> String {
     let given = |reason: &str| claims.iter().any(|claim| claim.note.contains(reason));
     let given = reasons.iter().enumerate().filter(|(_, reason)| given(reason));
     let list: String = given.map(|(index, reason)| format!("- {}: {reason}\n", letter(index))).collect();
@@ -76,17 +126,27 @@ fn letter(index: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Expected;
+    use super::super::Cell;
     use super::*;
 
     #[test]
-    fn each_section_has_its_table() {
+    fn each_section_sums_up_what_holds_and_shows_what_misses() {
         let claim = |section: &str, setup: &str| Claim::on(section, setup, "at most 1").expect(Expected::AtMost(1.0));
+        let near = |measured| {
+            Claim::on("B", "a law", "10, within 5 %").by("theory").near(10.0, 0.05).measured("", &[measured])
+        };
+        let cell =
+            |setup: &str, holds| Cell { setup: setup.to_owned(), ours: "9".to_owned(), holds, command: String::new() };
         let claims = [
             claim("A", "one flow").measured("0.5", &[0.5]),
             claim("A", "two flows").measured("2", &[2.0]).note("it is late"),
-            claim("A", "three flows").measured("0.5", &[0.5]),
-            claim("B", "one flow").note("1 s: no trace; 2 s: no trace"),
+            claim("A", "three flows").measured("0.25", &[0.25]),
+            near(10.5),
+            near(9.9),
+            Claim::on("B", "edges", "no flood")
+                .got("9, 9", vec![cell("1 s", true), cell("2 s", false)])
+                .note("2 s: no trace"),
+            claim("B", "one flow").note("the trace was not given"),
         ];
         let section = |section: &str| match section {
             "B" => Section { intro: "Know this.\n\n", reasons: &["no queue", "no trace"] },
@@ -94,12 +154,11 @@ mod tests {
         };
         assert_eq!(
             page("# Title\n\n", "theory", section, &claims),
-            "# Title\n\n2 of 3 claims hold. 1 was not run here.\n\
-             \n## A\n\n| run | theory | ours | holds |\n|---|---|---|---|\n\
-             | one flow; three flows | at most 1 | 0.5 | yes |\n\
-             | two flows | at most 1 | 2 <br> it is late | **no** |\n\
-             \n## B\n\nKnow this.\n\n| run | theory | ours | holds |\n|---|---|---|---|\n\
-             | one flow | at most 1 | 1 s: B; 2 s: B | not run |\n\
+            "# Title\n\n4 of 6 claims hold. 1 was not run here.\n\
+             \n## A\n\n- at most 1: 2 of 3, 0.25 to 0.5\n\
+             \n| missed by | theory | ours |\n|---|---|---|\n| two flows | at most 1 | 2 <br> it is late |\n\
+             \n## B\n\nKnow this.\n\n- theory, within 5 %: 2 of 2, at most 5.0 % apart\n- no flood: 0 of 1, 1 of 2 conditions\n\
+             \n| missed by | theory | ours |\n|---|---|---|\n| edges | no flood | 2 s: 9 <br> 2 s: B |\n\
              \n- B: no trace\n"
         );
     }

@@ -55,6 +55,7 @@ fn copa(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
         );
         claims.push(
             Claim::on(SECTION, setup, "1.25/delta = 2.5 packets wait on average")
+                .by("Copa's queue of 1.25/delta")
                 .within(2.5, 0.3)
                 .measured(format!("{packets:.2}"), &[packets]),
         );
@@ -78,6 +79,7 @@ fn verus(flows: &[Contestant]) -> Result<Vec<Claim>, BenchError> {
         let (ours50, ours95) = (quantile(0.5), quantile(0.95));
         claims.push(
             claim(format!("RTT settles near its ratio: median {p50} ms, 95th percentile {p95} ms"))
+                .by("Verus's ratios")
                 .near(p50, 0.2)
                 .within(p95, 0.2)
                 .measured(format!("{ours50:.0} and {ours95:.0} ms"), &[ours50, ours95]),
@@ -96,6 +98,7 @@ fn sprout(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
         let setup = format!("sprout, 48 Mbit/s, {rtt} ms, 60 s");
         claims.push(
             Claim::on(SECTION, setup, format!("its ceiling of 87 packets a loop: about {wanted} Mbit/s"))
+                .by("Sprout's ceiling")
                 .within(wanted, 0.15)
                 .measured(format!("{mbps:.2} Mbit/s"), &[mbps])
                 .note("the release: at most 11.5 Mbit/s, reached at 75 ms"),
@@ -107,6 +110,7 @@ fn sprout(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
         let setup = format!("sprout, {rate} packets/s, 20 ms, 60 s");
         claims.push(
             Claim::on(SECTION, setup, format!("95th percentile of queueing delay about {p95} ms"))
+                .by("Sprout's delay")
                 .within(p95, 0.25)
                 .measured(format!("{ours:.0} ms"), &[ours]),
         );

@@ -7,19 +7,24 @@ use paceline_lab::contestant::Contestant;
 use paceline_lab::stats::Median;
 
 pub(super) const SECTION: &str = "Equal flows";
-pub(super) const INTRO: &str =
-    "100 Mbit/s, 20 ms, starts 0.5 s apart, 120 s. Jain's index is 1 where shares are equal; the floors are ours.\n\n";
+pub(super) const INTRO: &str = "\
+    Two, four and eight flows of `reno`, `cubic`, `dctcp`, `bbr` and `copa:mode=default`, 100 Mbit/s, 20 ms, 120 s: Jain's index, 1 where shares\n\
+    are equal. The floors are ours.\n\
+    \n";
 
 pub(super) const UNLIKE_SECTION: &str = "Flows of different round trips";
 pub(super) const UNLIKE_INTRO: &str = "\
-    Two flows over 100 Mbit/s, 240 s (`cubic` from 60 ms on 480 s), every second packet acknowledged, medians of 12 seeds; where said beside\n\
-    Poisson packets of 10 Mbit/s, which end phase effects (Floyd and Jacobson 1992). Ratio of rates (95 % interval), of round trips with queues, and\n\
-    the power of the second that the first is. A row holds where that power is within 0.2 of its range, and the ratio not below that of a\n\
-    smaller ratio of round trips by 95 % intervals. Powers:\n\n\
+    Two flows over 100 Mbit/s, every second packet acknowledged, medians of 12 seeds, alone and beside Poisson packets of 10 Mbit/s, which end\n\
+    phase effects (Floyd and Jacobson 1992). A row has the ratio of rates (95 % interval), that of round trips with queues, and the power of\n\
+    the second that the first is, which must be within 0.2 of:\n\
+    \n\
     - `reno`: 1 where both lose at one probability, 2 where both lose at one time (Lakshman and Madhow 1997);\n\
-    - `cubic` from 60 ms on: 0.25 at one probability (RFC 9438, equation 5), 1 at one time, where windows are equal;\n\
+    - `cubic` from 60 ms on: 0.25 at one probability (RFC 9438, equation 5), 1 at one time;\n\
     - `cubic` from 20 ms on: up to the 2 of Reno, as which the nearer flow grows at times (RFC 9438, section 4.3);\n\
-    - `dctcp`: 1 to 2 (Alizadeh et al., SIGMETRICS 2011).\n\n";
+    - `dctcp`: 1 to 2 (Alizadeh et al., SIGMETRICS 2011).\n\
+    \n\
+    The ratio must not fall where that of round trips grows.\n\
+    \n";
 pub(super) const REASONS: &[&str] = &[PHASE];
 const PHASE: &str =
     "phase effects, which a packet time of noise at the hosts does not end; not so beside other traffic";

@@ -20,11 +20,11 @@ pub(super) const SECTION: &str = "Beside native implementations";
 
 /// What the section's rows are.
 pub(super) const INTRO: &str = "\
-    Throughput, and median and 95th percentile of the one-way delay, within 15 %. Each native implementation ran once, alone through Mahimahi: \
-    the\ntrace downwards, its counterpart upwards, 20 ms each way, a drop-tail buffer of 2,000,000 bytes downwards, 60 s. Copa is genericCC with \
-    `auto`\n(`copa:rules=release` here; `copa` follows the paper), Verus and Sprout are their authors' releases, which for Sprout load both \
-    directions,\nCUBIC and BBR are Linux 6.18, ALCC is its artifact. TCP acknowledges every second packet. `TRACES` names a folder with the \
-    traces,\nwhich are not part of the project.\n\n";
+    Throughput, and median and 95th percentile of the one-way delay. Each native implementation ran once through Mahimahi: the trace downwards,\n\
+    its counterpart upwards, 20 ms each way, 2 MB of drop-tail, 60 s. Copa is genericCC with `auto` (`copa:rules=release` here; `copa` follows\n\
+    the paper), Verus and Sprout are their authors' releases, CUBIC and BBR are Linux 6.18, ALCC is its artifact. The traces are not part of\n\
+    the project.\n\
+    \n";
 
 pub(super) const REASONS: &[&str] = &[AUTOMATIC];
 

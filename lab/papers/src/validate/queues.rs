@@ -104,6 +104,7 @@ fn conservation(contestants: &[Contestant]) -> Result<Vec<Claim>, BenchError> {
         let little = waited / run.seconds;
         claims.push(
             claim("Little's law at the bottleneck: L = lambda W within 1 %")
+                .by("Little's law")
                 .near(waiting, 0.01)
                 .measured(format!("L = {waiting:.2}, lambda W = {little:.2} packets"), &[little]),
         );

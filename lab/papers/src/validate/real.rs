@@ -33,11 +33,12 @@ const CLOSE_MS: f64 = 1.0;
 
 /// What the section's rows are.
 pub(super) const INTRO: &str = "\
-    Each row ran in both worlds with the same seeds. In the simulator hosts keep time as Linux hosts do (`timers = \"host\"`), and flows of\n\
-    `@tcp`, in the real world the kernel's own, begin with a handshake (`handshake = true`). Figures are medians over runs (in brackets the \
-    95 %\ninterval with six runs or more, else the quartiles): throughput in Mbit/s, median and 95th percentile of the queueing delay in ms. \
-    `@udp` has to\nagree within 10 %, `@tcp` within 15 %; delays that differ by less than 1 ms agree. The endpoints of `@udp` are programs \
-    that wait for a\nprocessor on a busy machine, and fall behind the simulator there.\n\n";
+    Each row ran in both worlds with the same seeds, in the simulator with hosts that keep time as Linux hosts do (`timers = \"host\"`) and, for\n\
+    `@tcp`, which is the kernel's own in the real world, a handshake. Throughput in Mbit/s, median and 95th percentile of the queueing\n\
+    delay in ms, medians over runs (in brackets the 95 % interval with six runs or more, else the quartiles), have to agree within 10 %\n\
+    (`@udp`) and 15 % (`@tcp`); delays that differ by less than 1 ms agree. Programs of `@udp` wait for a processor on a busy machine, and\n\
+    fall behind the simulator there.\n\
+    \n";
 
 /// How the two worlds are compared.
 #[derive(Debug, Default)]
