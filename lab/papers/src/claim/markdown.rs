@@ -14,8 +14,8 @@ pub struct Section {
     pub reasons: &'static [&'static str],
 }
 
-/// A page that begins with `head`: claims of one kind are summed up in a line, and those that miss have rows; `other` heads the
-/// column of what is claimed.
+/// A page that begins with `head`: claims of one kind are summed up in a line, and those that miss are listed; what they claim is of
+/// `other`.
 pub fn page(head: &str, other: &str, section: impl Fn(&str) -> Section, claims: &[Claim]) -> String {
     let mut page = String::from(head);
     let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
@@ -32,8 +32,8 @@ pub fn page(head: &str, other: &str, section: impl Fn(&str) -> Section, claims: 
         let _ = write!(page, "\n## {heading}\n\n{}{}", section.intro, summary(claims));
         let missed: Vec<&Claim> = claims.iter().filter(|claim| claim.misses()).collect();
         if !missed.is_empty() {
-            let rows: String = missed.iter().map(|claim| row(claim, section.reasons)).collect();
-            let _ = write!(page, "\n| missed by | {other} | ours |\n|---|---|---|\n{rows}");
+            let lines: String = missed.iter().map(|claim| line(claim, section.reasons)).collect();
+            let _ = write!(page, "\nMissed ({other}; ours):\n\n{lines}");
             page.push_str(&reasons(&missed, section.reasons));
         }
     }
@@ -100,15 +100,17 @@ fn range(claims: &[&Claim]) -> String {
     }
 }
 
-/// The row of a claim that misses, with the conditions where it does.
-fn row(claim: &Claim, reasons: &[&str]) -> String {
+/// A claim that misses: its figures, or the conditions where it does.
+fn line(claim: &Claim, reasons: &[&str]) -> String {
     let missed = claim.cells.iter().filter(|cell| !cell.holds).map(|cell| format!("{}: {}", cell.setup, cell.ours));
-    let missed = missed.collect::<Vec<_>>().join(", ");
+    let mut text = missed.collect::<Vec<_>>().join(", ");
+    if text.is_empty() {
+        text = format!("{}; ours {}", claim.claim, claim.ours);
+    }
     let lettered = |note: String, (index, reason): (usize, &&str)| note.replace(*reason, letter(index));
     let note = reasons.iter().enumerate().fold(claim.note.clone(), lettered);
-    let ours = [if missed.is_empty() { &claim.ours } else { &missed }, &note];
-    let ours = ours.into_iter().filter(|text| !text.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" <br> ");
-    format!("| {} | {} | {ours} |\n", claim.setup, claim.claim)
+    let end = if note.is_empty() { String::new() } else { format!("; {note}") };
+    format!("- **{}**: {text}{end}\n", claim.setup)
 }
 
 /// The reasons that these claims give, behind their letters.
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_section_sums_up_what_holds_and_shows_what_misses() {
+    fn each_section_sums_up_what_holds_and_lists_what_misses() {
         let claim = |section: &str, setup: &str| Claim::on(section, setup, "at most 1").expect(Expected::AtMost(1.0));
         let near = |measured| {
             Claim::on("B", "a law", "10, within 5 %").by("theory").near(10.0, 0.05).measured("", &[measured])
@@ -156,9 +158,9 @@ mod tests {
             page("# Title\n\n", "theory", section, &claims),
             "# Title\n\n4 of 6 claims hold. 1 was not run here.\n\
              \n## A\n\n- at most 1: 2 of 3, 0.25 to 0.5\n\
-             \n| missed by | theory | ours |\n|---|---|---|\n| two flows | at most 1 | 2 <br> it is late |\n\
+             \nMissed (theory; ours):\n\n- **two flows**: at most 1; ours 2; it is late\n\
              \n## B\n\nKnow this.\n\n- theory, within 5 %: 2 of 2, at most 5.0 % apart\n- no flood: 0 of 1, 1 of 2 conditions\n\
-             \n| missed by | theory | ours |\n|---|---|---|\n| edges | no flood | 2 s: 9 <br> 2 s: B |\n\
+             \nMissed (theory; ours):\n\n- **edges**: 2 s: 9; 2 s: B\n\
              \n- B: no trace\n"
         );
     }
