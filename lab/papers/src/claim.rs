@@ -161,6 +161,22 @@ pub struct ClaimError {
     pub source: Box<ContestantError>,
 }
 
+impl Cell {
+    pub(crate) fn new(
+        setup: impl Into<String>,
+        ours: impl Into<String>,
+        holds: bool,
+        command: impl Into<String>,
+    ) -> Self {
+        Self { setup: setup.into(), ours: ours.into(), holds, command: command.into() }
+    }
+
+    /// `50 ms: 1.2 Mbit/s`.
+    fn said(&self) -> String {
+        format!("{}: {}", self.setup, self.ours)
+    }
+}
+
 impl ClaimError {
     /// Reads who runs for a claim.
     ///
@@ -257,6 +273,19 @@ impl Claim {
         self.command = telling.map(|cell| cell.command.clone()).unwrap_or_default();
         self.cells = cells;
         self
+    }
+
+    /// With cells of which each is said.
+    pub(crate) fn got_each(self, cells: Vec<Cell>) -> Self {
+        let ours = cells.iter().map(Cell::said).collect::<Vec<_>>().join("; ");
+        self.got(ours, cells)
+    }
+
+    /// With cells of which the first that misses is said, or else the last.
+    pub(crate) fn got_worst(self, cells: Vec<Cell>) -> Self {
+        let worst = cells.iter().find(|cell| !cell.holds).or(cells.last());
+        let ours = worst.map(Cell::said).unwrap_or_default();
+        self.got(ours, cells)
     }
 
     /// With what to know.

@@ -29,6 +29,7 @@ use paceline_lab::runner::{Progress, RunnerError};
 use paceline_lab::scenario::ScenarioError;
 use paceline_lab::shell::quoted;
 use paceline_report::PageError;
+use paceline_report::chart::Sheet;
 
 pub use page::write;
 pub use text::table;
@@ -85,6 +86,16 @@ struct Experiment {
     /// What it shows.
     title: &'static str,
     conduct: fn(&bench::Bench<'_>) -> Result<Findings, ReproduceError>,
+}
+
+/// A row of a paper's table: name, figure, title.
+const fn experiment(
+    name: &'static str,
+    figure: &'static str,
+    title: &'static str,
+    conduct: fn(&bench::Bench<'_>) -> Result<Findings, ReproduceError>,
+) -> Experiment {
+    Experiment { name, figure, title, conduct }
 }
 
 /// How experiments are run.
@@ -166,8 +177,8 @@ struct Findings {
     /// Its runs in real time are as long as the scenario says, unless seconds are given ([`bench::Setup::whole`]).
     #[serde(skip)]
     whole: bool,
-    /// Scenario files: name and text.
-    scenarios: Vec<(&'static str, &'static str)>,
+    /// The scenario files.
+    scenarios: Vec<&'static bench::File>,
 }
 
 /// A picture of the page.
@@ -182,10 +193,42 @@ struct Drawing {
 #[derive(Clone, Debug, Serialize)]
 struct Table {
     title: String,
-    note: String,
+    note: &'static str,
     columns: Vec<String>,
-    /// Name, then for each column a value and its spread.
-    rows: Vec<(String, Vec<(String, String)>)>,
+    rows: Vec<TableRow>,
+}
+
+/// Name, then for each column a value and its spread.
+type TableRow = (String, Vec<(String, String)>);
+
+/// A row of values without a spread.
+fn plain<const N: usize>(name: impl Into<String>, values: [String; N]) -> TableRow {
+    (name.into(), values.map(|value| (value, String::new())).into())
+}
+
+impl Findings {
+    /// Nothing was run, and why.
+    fn none(why: impl Into<String>) -> Self {
+        Self { setup: vec![why.into()], ..Self::default() }
+    }
+}
+
+impl Drawing {
+    fn new(title: impl Into<String>, sheet: &Sheet, note: impl Into<String>) -> Self {
+        Self { title: title.into(), svg: sheet.draw(), note: note.into() }
+    }
+}
+
+impl Table {
+    fn new(
+        title: impl Into<String>,
+        note: &'static str,
+        columns: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = TableRow>,
+    ) -> Self {
+        let columns = columns.into_iter().map(Into::into).collect();
+        Self { title: title.into(), note, columns, rows: rows.into_iter().collect() }
+    }
 }
 
 /// Why a paper could not be reproduced.

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_about_somebody_unknown_is_refused_by_its_name() {
+    fn a_claim_about_an_unknown_contestant_is_refused_by_its_name() {
         let group = |text| Group::new("Reno's law", &[text], |_| Ok(Vec::new())).err().unwrap().to_string();
         assert_eq!(group("rno@tcp"), "claim 'Reno's law': unknown controller 'rno'; did you mean reno?");
         assert!(group("reno@tpc").starts_with("claim 'Reno's law': 'reno@tpc': unknown datapath 'tpc'"));

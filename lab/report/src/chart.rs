@@ -82,6 +82,55 @@ pub struct Sheet {
     pub legend: Vec<(Class, String)>,
 }
 
+impl PlotLine {
+    /// A curve through these points.
+    pub fn new(class: impl Into<Class>, points: impl IntoIterator<Item = (f64, Option<f64>)>) -> Self {
+        Self { class: class.into(), points: points.into_iter().collect(), dots: false }
+    }
+
+    /// With a dot at each point.
+    pub fn dotted(class: impl Into<Class>, points: impl IntoIterator<Item = (f64, Option<f64>)>) -> Self {
+        Self { dots: true, ..Self::new(class, points) }
+    }
+}
+
+impl Panel {
+    /// A chart with something above it to the left, and to the right.
+    pub fn new(title: impl Into<String>, note: impl Into<String>, lines: Vec<PlotLine>) -> Self {
+        Self { title: title.into(), note: note.into(), lines }
+    }
+}
+
+impl ChartRow {
+    /// A single chart without a title.
+    pub fn single(y_title: &'static str, y: PlotAxis, height: f64, lines: Vec<PlotLine>) -> Self {
+        Self { y_title, y, height, panels: vec![Panel { lines, ..Panel::default() }] }
+    }
+}
+
+/// The largest value of curves, and `least` or more.
+pub fn highest<'a>(lines: impl IntoIterator<Item = &'a PlotLine>, least: f64) -> f64 {
+    lines.into_iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(least, f64::max)
+}
+
+/// Where the longest of curves ends, and `least` or further.
+pub fn end<'a>(lines: impl IntoIterator<Item = &'a PlotLine>, least: f64) -> f64 {
+    lines.into_iter().flat_map(|line| &line.points).map(|(x, _)| *x).fold(least, f64::max)
+}
+
+impl Sheet {
+    /// Charts over one horizontal axis, without a legend.
+    pub fn new(label: impl Into<String>, (x_title, x): (&'static str, PlotAxis), rows: Vec<ChartRow>) -> Self {
+        Self { label: label.into(), x_title, x, rows, legend: Vec::new() }
+    }
+
+    /// With a legend: CSS classes and names.
+    #[must_use]
+    pub fn legend(self, names: impl IntoIterator<Item = (impl Into<Class>, impl Into<String>)>) -> Self {
+        Self { legend: names.into_iter().map(|(class, name)| (class.into(), name.into())).collect(), ..self }
+    }
+}
+
 /// Width of a sheet on the page and in a file, where text must stay legible in a narrow column.
 const PAGE: f64 = 1080.0;
 const FILE: f64 = 900.0;

@@ -15,8 +15,8 @@ mod tunnel;
 mod uploads;
 mod window;
 
-use super::bench::File;
-use super::{Experiment, Paper, Runs};
+use super::bench::{File, file};
+use super::{Paper, Runs, experiment};
 
 /// Everything of this paper.
 pub(super) const PAPER: Paper = Paper {
@@ -32,77 +32,42 @@ pub(super) const PAPER: Paper = Paper {
     rivals: &[],
     runs: Runs::RealFirst,
     experiments: &[
-        Experiment {
-            name: "fig1",
-            figure: "Fig 1, 2",
-            title: "A window of the application's above TCP",
-            conduct: window::conduct,
-        },
-        Experiment { name: "fig4", figure: "Fig 4", title: "Uploads by the Java library", conduct: uploads::conduct },
-        Experiment { name: "fig5", figure: "Fig 5-7", title: "Verus above TCP and native", conduct: fidelity::verus },
-        Experiment { name: "fig8", figure: "Fig 8", title: "Sprout above TCP and native", conduct: fidelity::sprout },
-        Experiment { name: "fig9", figure: "Fig 9-11", title: "Copa above TCP and native", conduct: fidelity::copa },
-        Experiment {
-            name: "fig12",
-            figure: "Fig 12",
-            title: "Verus above several TCPs",
-            conduct: fidelity::verus_above,
-        },
-        Experiment { name: "fig13", figure: "Fig 13", title: "Copa above several TCPs", conduct: fidelity::copa_above },
-        Experiment { name: "fig14", figure: "Fig 14", title: "What it costs the processor", conduct: cost::conduct },
-        Experiment {
-            name: "fig16",
-            figure: "Fig 16, 17",
-            title: "Verus's window and TCP's over 3G and 4G",
-            conduct: cellular::windows,
-        },
-        Experiment {
-            name: "fig18",
-            figure: "Fig 18",
-            title: "TCP's window and its send buffer",
-            conduct: window::buffers,
-        },
-        Experiment {
-            name: "fig19",
-            figure: "Fig 19",
-            title: "Verus above TCP and native over 3G",
-            conduct: cellular::repeated,
-        },
-        Experiment { name: "fig20", figure: "Fig 20", title: "Verus with 1 % loss", conduct: loss::conduct },
-        Experiment { name: "fig22", figure: "Fig 22", title: "Beside TCP in a tunnel", conduct: tunnel::beside_tcp },
-        Experiment { name: "fig23", figure: "Fig 23", title: "Copa beside UDP in a tunnel", conduct: tunnel::copa },
-        Experiment { name: "fig24", figure: "Fig 24", title: "Verus beside UDP in a tunnel", conduct: tunnel::verus },
-        Experiment {
-            name: "fairness",
-            figure: "Sharing",
-            title: "Ten flows above TCP, and one beside CUBIC",
-            conduct: fairness::conduct,
-        },
-        Experiment {
-            name: "fidelity",
-            figure: "Fidelity",
-            title: "Copa, Verus and Sprout above TCP and native, over every link",
-            conduct: fidelity::all,
-        },
+        experiment("fig1", "Fig 1, 2", "A window of the application's above TCP", window::conduct),
+        experiment("fig4", "Fig 4", "Uploads by the Java library", uploads::conduct),
+        experiment("fig5", "Fig 5-7", "Verus above TCP and native", fidelity::verus),
+        experiment("fig8", "Fig 8", "Sprout above TCP and native", fidelity::sprout),
+        experiment("fig9", "Fig 9-11", "Copa above TCP and native", fidelity::copa),
+        experiment("fig12", "Fig 12", "Verus above several TCPs", |bench| {
+            fidelity::above_several(bench, "verus", "Fig 12")
+        }),
+        experiment("fig13", "Fig 13", "Copa above several TCPs", |bench| {
+            fidelity::above_several(bench, "copa", "Fig 13")
+        }),
+        experiment("fig14", "Fig 14", "What it costs the processor", cost::conduct),
+        experiment("fig16", "Fig 16, 17", "Verus's window and TCP's over 3G and 4G", cellular::windows),
+        experiment("fig18", "Fig 18", "TCP's window and its send buffer", window::buffers),
+        experiment("fig19", "Fig 19", "Verus above TCP and native over 3G", cellular::repeated),
+        experiment("fig20", "Fig 20", "Verus with 1 % loss", loss::conduct),
+        experiment("fig22", "Fig 22", "Beside TCP in a tunnel", tunnel::beside_tcp),
+        experiment("fig23", "Fig 23", "Copa beside UDP in a tunnel", |bench| tunnel::beside_udp(bench, "copa@alcc")),
+        experiment("fig24", "Fig 24", "Verus beside UDP in a tunnel", |bench| tunnel::beside_udp(bench, "verus@alcc")),
+        experiment("fairness", "Sharing", "Ten flows above TCP, and one beside CUBIC", fairness::conduct),
+        experiment(
+            "fidelity",
+            "Fidelity",
+            "Copa, Verus and Sprout above TCP and native, over every link",
+            fidelity::all,
+        ),
     ],
 };
 
-macro_rules! file {
-    ($name:literal) => {
-        File {
-            path: concat!("scenarios/alcc/", $name),
-            text: include_str!(concat!("../../../../scenarios/alcc/", $name)),
-        }
-    };
-}
-
-static CELLULAR: File = file!("cellular.toml");
-static RAPID: File = file!("rapid.toml");
-static CONSTANT: File = file!("constant.toml");
-static TUNNEL_TCP: File = file!("tunnel-tcp.toml");
-static TUNNEL_UDP: File = file!("tunnel-udp.toml");
-static TEN: File = file!("ten.toml");
-static BESIDE_CUBIC: File = file!("beside-cubic.toml");
+static CELLULAR: File = file!("alcc/cellular.toml");
+static RAPID: File = file!("alcc/rapid.toml");
+static CONSTANT: File = file!("alcc/constant.toml");
+static TUNNEL_TCP: File = file!("alcc/tunnel-tcp.toml");
+static TUNNEL_UDP: File = file!("alcc/tunnel-udp.toml");
+static TEN: File = file!("alcc/ten.toml");
+static BESIDE_CUBIC: File = file!("alcc/beside-cubic.toml");
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use paceline_path::{Trace, TraceInfo};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{PaperSettings, ReproduceError};
+use super::{Cell, Claim, PaperSettings, ReproduceError};
 use crate::claim::ClaimError;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
@@ -21,10 +21,22 @@ use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 use paceline_lab::shell::quoted;
 
 /// A scenario file of a paper: its place in the project, and its text.
+#[derive(Debug, Serialize)]
 pub(super) struct File {
     pub(super) path: &'static str,
     pub(super) text: &'static str,
 }
+
+/// The scenario file of this path below `scenarios/`.
+macro_rules! file {
+    ($path:literal) => {
+        $crate::reproduce::bench::File {
+            path: concat!("scenarios/", $path),
+            text: include_str!(concat!("../../../../scenarios/", $path)),
+        }
+    };
+}
+pub(super) use file;
 
 /// What to run: a contestant in a scenario with overrides.
 #[derive(Clone)]
@@ -81,6 +93,28 @@ impl Setup {
             text.push_str(&format!(" --trace {}", quoted(&trace.display().to_string())));
         }
         text
+    }
+
+    /// What came of it under a condition.
+    pub(super) fn cell(&self, condition: impl Into<String>, ours: impl Into<String>, holds: bool) -> Cell {
+        Cell::new(condition, ours, holds, self.command())
+    }
+
+    /// A claim about whom it runs, before anything was found.
+    pub(super) fn claim(&self, claim: impl Into<String>, paper: &str) -> Claim {
+        Claim::new(claim, &self.contestant, paper)
+    }
+
+    /// The same with what was found under one condition.
+    pub(super) fn found(
+        &self,
+        (claim, paper): (impl Into<String>, &str),
+        condition: impl Into<String>,
+        ours: impl Into<String>,
+        holds: bool,
+    ) -> Claim {
+        let cell = self.cell(condition, ours, holds);
+        self.claim(claim, paper).got(cell.ours.clone(), vec![cell])
     }
 
     /// Where, who runs, and what is set but for how long and how often.
@@ -179,6 +213,15 @@ impl Finished<'_> {
 
     pub(super) fn flow(&self, flow: usize) -> &FlowOutcome {
         &self.outcome.flows[flow]
+    }
+
+    /// Mbit/s of each flow over the time for which it ran, by what is counted of it.
+    pub(super) fn mbps(&self, bytes: fn(&FlowOutcome) -> u64) -> Vec<f64> {
+        let rate = |flow: &FlowOutcome| {
+            let seconds = flow.end.since(flow.start).as_secs_f64();
+            if seconds > 0.0 { bytes(flow) as f64 * 8e-6 / seconds } else { 0.0 }
+        };
+        self.outcome.flows.iter().map(rate).collect()
     }
 }
 

@@ -18,8 +18,8 @@ mod table1;
 mod wifi;
 mod wired;
 
-use super::bench::File;
-use super::{Experiment, Paper, Runs};
+use super::bench::{File, file};
+use super::{Paper, Runs, experiment};
 
 /// Everything of this paper.
 pub(super) const PAPER: Paper = Paper {
@@ -38,44 +38,19 @@ pub(super) const PAPER: Paper = Paper {
     rivals: &[("bbr@icn", "ours")],
     runs: Runs::SimulatedFirst,
     experiments: &[
-        Experiment { name: "fig3b", figure: "Fig 3b", title: "The round trip of BBR on Wi-Fi", conduct: wifi::rtt },
-        Experiment { name: "fig4", figure: "Fig 4", title: "Requests at a fixed rate", conduct: requests::conduct },
-        Experiment { name: "fig7a", figure: "Fig 7a", title: "Bottlenecks of constant rates", conduct: wired::rates },
-        Experiment { name: "fig7b", figure: "Fig 7b", title: "A bottleneck that changes", conduct: wired::steps },
-        Experiment { name: "fig8", figure: "Fig 8", title: "Four flows share a bottleneck", conduct: wired::sharing },
-        Experiment {
-            name: "fig9",
-            figure: "Fig 9",
-            title: "Before and after optimisation on Wi-Fi",
-            conduct: wifi::optimised,
-        },
-        Experiment { name: "fig10", figure: "Fig 10", title: "Throughput and delay on Wi-Fi", conduct: wifi::compared },
-        Experiment { name: "fig10cf", figure: "Fig 10 c, f", title: "Several flows on Wi-Fi", conduct: wifi::several },
-        Experiment {
-            name: "beside",
-            figure: "Beside TCP",
-            title: "Beside CUBIC and BBR on Wi-Fi",
-            conduct: beside::conduct,
-        },
-        Experiment { name: "table1", figure: "Table 1", title: "What a server needs", conduct: table1::conduct },
-        Experiment {
-            name: "sources",
-            figure: "Several sources",
-            title: "One object from several sources",
-            conduct: sources::conduct,
-        },
-        Experiment {
-            name: "handoff",
-            figure: "Hand-off",
-            title: "The address changes in the middle of a fetch",
-            conduct: handoff::conduct,
-        },
-        Experiment {
-            name: "cache",
-            figure: "Cache",
-            title: "A router that keeps what is asked for again",
-            conduct: cached::conduct,
-        },
+        experiment("fig3b", "Fig 3b", "The round trip of BBR on Wi-Fi", wifi::rtt),
+        experiment("fig4", "Fig 4", "Requests at a fixed rate", requests::conduct),
+        experiment("fig7a", "Fig 7a", "Bottlenecks of constant rates", wired::rates),
+        experiment("fig7b", "Fig 7b", "A bottleneck that changes", wired::steps),
+        experiment("fig8", "Fig 8", "Four flows share a bottleneck", wired::sharing),
+        experiment("fig9", "Fig 9", "Before and after optimisation on Wi-Fi", wifi::optimised),
+        experiment("fig10", "Fig 10", "Throughput and delay on Wi-Fi", wifi::compared),
+        experiment("fig10cf", "Fig 10 c, f", "Several flows on Wi-Fi", wifi::several),
+        experiment("beside", "Beside TCP", "Beside CUBIC and BBR on Wi-Fi", beside::conduct),
+        experiment("table1", "Table 1", "What a server needs", table1::conduct),
+        experiment("sources", "Several sources", "One object from several sources", sources::conduct),
+        experiment("handoff", "Hand-off", "The address changes in the middle of a fetch", handoff::conduct),
+        experiment("cache", "Cache", "A router that keeps what is asked for again", cached::conduct),
     ],
 };
 
@@ -84,12 +59,6 @@ const OURS: &str = "bbr@icn";
 /// The paper's, after and before its optimisation.
 const PAPERS: &str = "bbr:aggregation=off@icn:ceiling=unlimited";
 const BEFORE: &str = "bbr:aggregation=off@icn:triple=off,ceiling=window";
-
-macro_rules! file {
-    ($path:literal) => {
-        File { path: concat!("scenarios/", $path), text: include_str!(concat!("../../../../scenarios/", $path)) }
-    };
-}
 
 static REQUESTS: File = file!("icn/requests.toml");
 static LINK: File = file!("icn/link.toml");

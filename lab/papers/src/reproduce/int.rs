@@ -13,8 +13,8 @@ mod sharing;
 mod start;
 mod throughput;
 
-use super::bench::File;
-use super::{Experiment, Paper, Runs};
+use super::bench::{File, file};
+use super::{Paper, Runs, experiment};
 
 /// Everything of this paper.
 pub(super) const PAPER: Paper = Paper {
@@ -30,36 +30,19 @@ pub(super) const PAPER: Paper = Paper {
     rivals: &[("cubic-l2@", "L2"), ("cubic-l1@", "L1"), ("cubic-l1g@", "L1g")],
     runs: Runs::SimulatedFirst,
     experiments: &[
-        Experiment { name: "fig4", figure: "Fig 4", title: "Losses and the window", conduct: relation::losses },
-        Experiment { name: "fig5", figure: "Fig 5", title: "The queue and the window", conduct: relation::queue },
-        Experiment {
-            name: "fig6",
-            figure: "Fig 6",
-            title: "Throughput over a lossy radio",
-            conduct: throughput::conduct,
-        },
-        Experiment {
-            name: "fig7",
-            figure: "Fig 7",
-            title: "Start-up by the room of the hops",
-            conduct: start::conduct,
-        },
-        Experiment {
-            name: "classifier",
-            figure: "Classifier",
-            title: "Which losses were the medium's",
-            conduct: classifier::conduct,
-        },
-        Experiment { name: "sharing", figure: "Sharing", title: "Who shares with whom", conduct: sharing::conduct },
+        experiment("fig4", "Fig 4", "Losses and the window", relation::losses),
+        experiment("fig5", "Fig 5", "The queue and the window", relation::queue),
+        experiment("fig6", "Fig 6", "Throughput over a lossy radio", throughput::conduct),
+        experiment("fig7", "Fig 7", "Start-up by the room of the hops", start::conduct),
+        experiment("classifier", "Classifier", "Which losses were the medium's", classifier::conduct),
+        experiment("sharing", "Sharing", "Who shares with whom", sharing::conduct),
     ],
 };
 
 /// The chain of two access points.
-static CHAIN: File =
-    File { path: "scenarios/telemetry.toml", text: include_str!("../../../../scenarios/telemetry.toml") };
+static CHAIN: File = file!("telemetry.toml");
 /// Several flows on it.
-static SHARING: File =
-    File { path: "scenarios/int/sharing.toml", text: include_str!("../../../../scenarios/int/sharing.toml") };
+static SHARING: File = file!("int/sharing.toml");
 
 /// Key of the share of packets that the second radio loses.
 const LOSS: &str = "links.radio2.loss";

@@ -14,8 +14,8 @@ mod robust;
 mod scale;
 mod staggered;
 
-use super::bench::File;
-use super::{Experiment, Paper, Runs};
+use super::bench::{File, file};
+use super::{Paper, Runs, experiment};
 
 /// Everything of this paper.
 pub(super) const PAPER: Paper = Paper {
@@ -32,43 +32,13 @@ pub(super) const PAPER: Paper = Paper {
     rivals: &[(":start=chirp-p@", "P"), (":start=chirp-q@", "Q"), (":start=chirp-r@", "R"), (":start=chirp@", "ours")],
     runs: Runs::Simulated,
     experiments: &[
-        Experiment {
-            name: "fig1",
-            figure: "Fig 1",
-            title: "Four DCTCP flows, one after another",
-            conduct: staggered::dctcp,
-        },
-        Experiment {
-            name: "fig5",
-            figure: "Fig 5",
-            title: "Completion times and queueing delay of 1000 flows",
-            conduct: flow_completion::conduct,
-        },
-        Experiment {
-            name: "fig6",
-            figure: "Fig 6",
-            title: "Four flows with paced chirping, one after another",
-            conduct: staggered::chirping,
-        },
-        Experiment { name: "fig7", figure: "Fig 7", title: "Short and long flows beside UDP", conduct: mixed::conduct },
-        Experiment {
-            name: "scale",
-            figure: "Scale",
-            title: "The queue of a start-up from 10 Mbit/s to 10 Gbit/s",
-            conduct: scale::conduct,
-        },
-        Experiment {
-            name: "newcomer",
-            figure: "Newcomer",
-            title: "A newcomer beside a greedy flow",
-            conduct: newcomer::conduct,
-        },
-        Experiment {
-            name: "robust",
-            figure: "Robust",
-            title: "Delayed acknowledgements, loss, reordering, a cellular link",
-            conduct: robust::conduct,
-        },
+        experiment("fig1", "Fig 1", "Four DCTCP flows, one after another", staggered::dctcp),
+        experiment("fig5", "Fig 5", "Completion times and queueing delay of 1000 flows", flow_completion::conduct),
+        experiment("fig6", "Fig 6", "Four flows with paced chirping, one after another", staggered::chirping),
+        experiment("fig7", "Fig 7", "Short and long flows beside UDP", mixed::conduct),
+        experiment("scale", "Scale", "The queue of a start-up from 10 Mbit/s to 10 Gbit/s", scale::conduct),
+        experiment("newcomer", "Newcomer", "A newcomer beside a greedy flow", newcomer::conduct),
+        experiment("robust", "Robust", "Delayed acknowledgements, loss, reordering, a cellular link", robust::conduct),
     ],
 };
 
@@ -105,25 +75,21 @@ fn plain(policy: &str) -> Rival {
     Rival { contestant: format!("{policy}@tcp"), name: name.to_owned(), class }
 }
 
+/// Colours and names, as legends have them.
+fn legend(rivals: &[Rival]) -> impl Iterator<Item = (&'static str, &str)> {
+    rivals.iter().map(|rival| (rival.class, rival.name.as_str()))
+}
+
 /// The policy with slow start, then with each start-up that chirps.
 fn all(policy: &str) -> Vec<Rival> {
     std::iter::once(plain(policy)).chain(chirping(policy)).collect()
 }
 
-macro_rules! file {
-    ($name:literal) => {
-        File {
-            path: concat!("scenarios/paced-chirping/", $name),
-            text: include_str!(concat!("../../../../scenarios/paced-chirping/", $name)),
-        }
-    };
-}
-
-static STAGGERED: File = file!("staggered.toml");
-static FLOW_COMPLETION: File = file!("flow-completion.toml");
-static MIXED: File = file!("mixed.toml");
-static NEWCOMER: File = file!("newcomer.toml");
-static SCALE: File = file!("scale.toml");
+static STAGGERED: File = file!("paced-chirping/staggered.toml");
+static FLOW_COMPLETION: File = file!("paced-chirping/flow-completion.toml");
+static MIXED: File = file!("paced-chirping/mixed.toml");
+static NEWCOMER: File = file!("paced-chirping/newcomer.toml");
+static SCALE: File = file!("paced-chirping/scale.toml");
 
 /// A time in seconds that may never have come.
 fn seconds(time: Option<f64>) -> String {

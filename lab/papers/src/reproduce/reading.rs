@@ -3,6 +3,7 @@
 use paceline_experiment::{FlowSeries, Series};
 
 use paceline_lab::stats::Median;
+use paceline_report::svg::short;
 
 /// Bytes of a full packet on the wire: what queues are counted in.
 const PACKET_BITS: f64 = 1500.0 * 8.0;
@@ -83,6 +84,25 @@ pub(super) fn jain(series: &Series, from: f64, to: f64) -> f64 {
         flow.throughput_mbps.get(first..last).unwrap_or(&[]).iter().sum::<f64>()
     };
     paceline_lab::measure::jain(&series.flows.iter().map(share).collect::<Vec<_>>())
+}
+
+/// The median of a figure over runs, with its interval where there are enough.
+pub(super) fn over<R>(runs: &[R], figure: impl Fn(&R) -> f64) -> Median {
+    let values: Vec<f64> = runs.iter().map(figure).collect();
+    Median::of(&values).unwrap_or(Median { median: f64::NAN, q25: f64::NAN, q75: f64::NAN, interval: None })
+}
+
+/// The same without its spread.
+pub(super) fn typical<R>(runs: &[R], figure: impl Fn(&R) -> f64) -> f64 {
+    over(runs, figure).median
+}
+
+/// `9.81 [9.7, 9.9]`: the interval where there is one.
+pub(super) fn stated(median: &Median) -> String {
+    match median.interval {
+        Some((low, high)) => format!("{} [{}, {}]", short(median.median), short(low), short(high)),
+        None => short(median.median),
+    }
 }
 
 /// `1 run`, `2 runs`.

@@ -47,18 +47,11 @@ fn copa(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
         let run = Dumbbell::new(mbps, rtt, "infinite").flow(flow, 0.0).run()?;
         let (used, packets) = (run.late_utilization(), run.late_queue_packets());
         let setup = format!("copa, delta 0.5, {mbps} Mbit/s, {rtt} ms, steady state");
-        claims.push(
-            Claim::on(SECTION, &setup, "utilisation at least 0.99")
-                .after("Arun and Balakrishnan 2018")
-                .expect(Expected::AtLeast(0.99))
-                .measured(format!("{used:.3}"), &[used]),
-        );
-        claims.push(
-            Claim::on(SECTION, setup, "1.25/delta = 2.5 packets wait on average")
-                .by("Copa's queue of 1.25/delta")
-                .within(2.5, 0.3)
-                .measured(format!("{packets:.2}"), &[packets]),
-        );
+        let claim = Claim::on(SECTION, &setup, "utilisation at least 0.99").after("Arun and Balakrishnan 2018");
+        claims.push(claim.expect(Expected::AtLeast(0.99)).measured(format!("{used:.3}"), &[used]));
+        let claim = Claim::on(SECTION, setup, "1.25/delta = 2.5 packets wait on average");
+        let claim = claim.by("Copa's queue of 1.25/delta").within(2.5, 0.3);
+        claims.push(claim.measured(format!("{packets:.2}"), &[packets]));
     }
     Ok(claims)
 }
@@ -70,20 +63,13 @@ fn verus(flows: &[Contestant]) -> Result<Vec<Claim>, BenchError> {
         let setup = format!("verus, R = {ratio}, 12 Mbit/s, 20 ms, 120 s");
         let used = run.utilization();
         let claim = |text: String| Claim { contestant: name.to_owned(), ..Claim::on(SECTION, &setup, text) };
-        claims.push(
-            claim("utilisation at least 0.97".to_owned())
-                .expect(Expected::AtLeast(0.97))
-                .measured(format!("{used:.3}"), &[used]),
-        );
+        let utilisation = claim("utilisation at least 0.97".to_owned()).expect(Expected::AtLeast(0.97));
+        claims.push(utilisation.measured(format!("{used:.3}"), &[used]));
         let quantile = |q| run.outcome.rtt.quantile_ms(q).unwrap_or(f64::NAN);
         let (ours50, ours95) = (quantile(0.5), quantile(0.95));
-        claims.push(
-            claim(format!("RTT settles near its ratio: median {p50} ms, 95th percentile {p95} ms"))
-                .by("Verus's ratios")
-                .near(p50, 0.2)
-                .within(p95, 0.2)
-                .measured(format!("{ours50:.0} and {ours95:.0} ms"), &[ours50, ours95]),
-        );
+        let settles = claim(format!("RTT settles near its ratio: median {p50} ms, 95th percentile {p95} ms"));
+        let ours = format!("{ours50:.0} and {ours95:.0} ms");
+        claims.push(settles.by("Verus's ratios").near(p50, 0.2).within(p95, 0.2).measured(ours, &[ours50, ours95]));
     }
     Ok(claims)
 }
@@ -96,24 +82,16 @@ fn sprout(flow: &Contestant) -> Result<Vec<Claim>, BenchError> {
         let run = Dumbbell::new(48.0, rtt, "infinite").flow(flow, 0.0).run()?;
         let mbps = run.mbps();
         let setup = format!("sprout, 48 Mbit/s, {rtt} ms, 60 s");
-        claims.push(
-            Claim::on(SECTION, setup, format!("its ceiling of 87 packets a loop: about {wanted} Mbit/s"))
-                .by("Sprout's ceiling")
-                .within(wanted, 0.15)
-                .measured(format!("{mbps:.2} Mbit/s"), &[mbps])
-                .note("the release: at most 11.5 Mbit/s, reached at 75 ms"),
-        );
+        let claim = Claim::on(SECTION, setup, format!("its ceiling of 87 packets a loop: about {wanted} Mbit/s"));
+        let claim = claim.by("Sprout's ceiling").within(wanted, 0.15).measured(format!("{mbps:.2} Mbit/s"), &[mbps]);
+        claims.push(claim.note("the release: at most 11.5 Mbit/s, reached at 75 ms"));
     }
     for (rate, p95) in [(300.0, 44.0), (500.0, 54.0), (800.0, 62.0)] {
         let run = Dumbbell::new(rate * 0.012, 20.0, "infinite").flow(flow, 0.0).run()?;
         let ours = run.outcome.queue.quantile_ms(0.95).unwrap_or(f64::NAN);
         let setup = format!("sprout, {rate} packets/s, 20 ms, 60 s");
-        claims.push(
-            Claim::on(SECTION, setup, format!("95th percentile of queueing delay about {p95} ms"))
-                .by("Sprout's delay")
-                .within(p95, 0.25)
-                .measured(format!("{ours:.0} ms"), &[ours]),
-        );
+        let claim = Claim::on(SECTION, setup, format!("95th percentile of queueing delay about {p95} ms"));
+        claims.push(claim.by("Sprout's delay").within(p95, 0.25).measured(format!("{ours:.0} ms"), &[ours]));
     }
     Ok(claims)
 }

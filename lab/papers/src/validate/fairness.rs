@@ -56,15 +56,10 @@ fn jain(flow: &Contestant, name: &str, queue: &str, floor: f64) -> Result<Vec<Cl
         }
         let run = bench.run()?;
         let shares: Vec<f64> = run.outcome.flows.iter().map(|flow| flow.wire_bytes_arrived as f64).collect();
-        let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-        let index = sum * sum / (f64::from(count) * squares);
-        let setup = format!("{count} {name}, {queue}");
-        claims.push(
-            Claim::on(SECTION, setup, format!("at least {floor}"))
-                .by("our floor")
-                .expect(Expected::AtLeast(floor))
-                .measured(format!("{index:.3}"), &[index]),
-        );
+        let index = paceline_lab::measure::jain(&shares);
+        let claim = Claim::on(SECTION, format!("{count} {name}, {queue}"), format!("at least {floor}"));
+        let claim = claim.by("our floor").expect(Expected::AtLeast(floor));
+        claims.push(claim.measured(format!("{index:.3}"), &[index]));
     }
     Ok(claims)
 }

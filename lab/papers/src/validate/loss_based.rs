@@ -25,19 +25,15 @@ fn lossy(flow: &Contestant, loss: f64, rtt_ms: f64, seconds: u64) -> Result<f64,
 }
 
 fn reno_square_root(reno: &Contestant) -> Result<Vec<Claim>, BenchError> {
-    let mut claims = Vec::new();
-    for loss in [0.0003_f64, 0.001, 0.003, 0.01] {
+    let claim = |loss: f64| {
         let theory = 1.31 / loss.sqrt();
         let ours = lossy(reno, loss, 50.0, 600)?;
         let setup = format!("reno, loss {} %, 50 ms, 600 s", loss * 100.0);
-        claims.push(
-            Claim::on(SECTION, setup, format!("mean window 1.31/sqrt(p) = {theory:.1} packets"))
-                .after("Mathis et al. 1997, random losses")
-                .within(theory, 0.06)
-                .measured(format!("{ours:.1}"), &[ours]),
-        );
-    }
-    Ok(claims)
+        let claim = Claim::on(SECTION, setup, format!("mean window 1.31/sqrt(p) = {theory:.1} packets"));
+        let claim = claim.after("Mathis et al. 1997, random losses").within(theory, 0.06);
+        Ok(claim.measured(format!("{ours:.1}"), &[ours]))
+    };
+    [0.0003, 0.001, 0.003, 0.01].into_iter().map(claim).collect()
 }
 
 fn cubic_law(cubic: &Contestant) -> Result<Vec<Claim>, BenchError> {
@@ -48,23 +44,17 @@ fn cubic_law(cubic: &Contestant) -> Result<Vec<Claim>, BenchError> {
         let theory = 1.3004 * (rtt / loss).powf(0.75);
         let ours = lossy(cubic, loss, rtt * 1e3, 600)?;
         let setup = format!("cubic, loss {} %, {:.0} ms, 600 s", loss * 100.0, rtt * 1e3);
-        claims.push(
-            Claim::on(SECTION, setup, format!("mean window 1.30 (RTT/p)^0.75 = {theory:.0} packets"))
-                .after("Poojary and Sharma 2015, random loss")
-                .within(theory, 0.15)
-                .measured(format!("{ours:.0}"), &[ours]),
-        );
+        let claim = Claim::on(SECTION, setup, format!("mean window 1.30 (RTT/p)^0.75 = {theory:.0} packets"));
+        let claim = claim.after("Poojary and Sharma 2015, random loss").within(theory, 0.15);
+        claims.push(claim.measured(format!("{ours:.0}"), &[ours]));
     }
     let (loss, rtt) = (0.01_f64, 0.01_f64);
     let theory = (1.5 / loss).sqrt();
     let ours = lossy(cubic, loss, rtt * 1e3, 300)?;
     let setup = "cubic in its Reno-friendly region: loss 1 %, 10 ms, 300 s";
-    claims.push(
-        Claim::on(SECTION, setup, format!("Reno's window, {theory:.1} packets"))
-            .after("RFC 9438 section 4.3")
-            .within(theory, 0.20)
-            .measured(format!("{ours:.1}"), &[ours]),
-    );
+    let claim = Claim::on(SECTION, setup, format!("Reno's window, {theory:.1} packets"));
+    let claim = claim.after("RFC 9438 section 4.3").within(theory, 0.20);
+    claims.push(claim.measured(format!("{ours:.1}"), &[ours]));
     Ok(claims)
 }
 

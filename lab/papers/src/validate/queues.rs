@@ -54,22 +54,16 @@ fn mean_wait(rho: f64, exponential_service: bool, count: u64) -> Result<f64, Ben
 }
 
 fn poisson_queues() -> Result<Vec<Claim>, BenchError> {
-    let mut claims = Vec::new();
-    for rho in [0.5, 0.8] {
-        for (name, exponential, theory) in
-            [("M/M/1", true, rho / (1.0 - rho)), ("M/D/1", false, rho / (2.0 * (1.0 - rho)))]
-        {
-            let ours = mean_wait(rho, exponential, 400_000)?;
-            let setup = format!("{name} queue, load {rho}, 400 000 packets");
-            claims.push(
-                Claim::on(SECTION, setup, format!("mean wait {theory:.3} service times"))
-                    .after("Pollaczek-Khinchine")
-                    .within(theory, 0.05)
-                    .measured(format!("{ours:.3}"), &[ours]),
-            );
-        }
-    }
-    Ok(claims)
+    let claim = |(name, exponential, rho): (&str, bool, f64)| {
+        let theory = rho / (1.0 - rho) / if exponential { 1.0 } else { 2.0 };
+        let ours = mean_wait(rho, exponential, 400_000)?;
+        let setup = format!("{name} queue, load {rho}, 400 000 packets");
+        let claim = Claim::on(SECTION, setup, format!("mean wait {theory:.3} service times"));
+        let claim = claim.after("Pollaczek-Khinchine").within(theory, 0.05);
+        Ok(claim.measured(format!("{ours:.3}"), &[ours]))
+    };
+    let queues = [("M/M/1", true, 0.5), ("M/D/1", false, 0.5), ("M/M/1", true, 0.8), ("M/D/1", false, 0.8)];
+    queues.into_iter().map(claim).collect()
 }
 
 fn conservation(contestants: &[Contestant]) -> Result<Vec<Claim>, BenchError> {
@@ -77,11 +71,8 @@ fn conservation(contestants: &[Contestant]) -> Result<Vec<Claim>, BenchError> {
     for flow in contestants {
         let run = Dumbbell::new(50.0, 40.0, "droptail:bdp=1").flow(flow, 0.0).flow(flow, 5.0).run()?;
         let setup = format!("two {flow}, 50 Mbit/s, 40 ms, 1 BDP, 60 s");
-        let (mut entered, mut arrived) = (0, 0);
-        for flow in &run.outcome.flows {
-            entered += flow.packets_entered;
-            arrived += flow.packets_arrived;
-        }
+        let entered: u64 = run.outcome.flows.iter().map(|flow| flow.packets_entered).sum();
+        let arrived: u64 = run.outcome.flows.iter().map(|flow| flow.packets_arrived).sum();
         let claim = |text: &str| Claim { contestant: flow.to_string(), ..Claim::on(SECTION, &setup, text) };
         claims.push(
             claim("nothing is delivered that was not sent")
@@ -97,10 +88,7 @@ fn conservation(contestants: &[Contestant]) -> Result<Vec<Claim>, BenchError> {
         );
         // L = lambda W: packets waiting on average against arrivals that were taken in times their mean wait.
         let waiting = run.outcome.hops[0].stats.queued_packet_ns as f64 / 1e9 / run.seconds;
-        let mut waited = 0.0;
-        for flow in &run.outcome.flows {
-            waited += flow.data_split.queue as f64 / 1e9;
-        }
+        let waited: f64 = run.outcome.flows.iter().map(|flow| flow.data_split.queue as f64 / 1e9).sum();
         let little = waited / run.seconds;
         claims.push(
             claim("Little's law at the bottleneck: L = lambda W within 1 %")

@@ -302,8 +302,7 @@ fn access() -> Result<Vec<Claim>, BenchError> {
 }
 
 fn aggregates() -> Result<Vec<Claim>, BenchError> {
-    let mut claims = Vec::new();
-    for (mbps, frames) in [(98.0, 2.1), (294.0, 7.9), (490.0, 20.9)] {
+    let claim = |(mbps, frames): (f64, f64)| {
         let mut link = Link::new(&phy("vht80-2ss-mcs9"))?;
         for at in poisson(mbps, Time::from_millis(20_000)) {
             while link.pop(at).is_some() {}
@@ -313,9 +312,9 @@ fn aggregates() -> Result<Vec<Claim>, BenchError> {
         let ours = air.frames as f64 / air.aggregates.max(1) as f64;
         let setup = format!("866.7, Poisson packets of {mbps} Mbit/s");
         let claim = Claim::on(SECTION, setup, format!("{frames} frames in an aggregate")).by(MODEL);
-        claims.push(claim.within(frames, 0.12).measured(format!("{ours:.1}"), &[ours]));
-    }
-    Ok(claims)
+        Ok(claim.within(frames, 0.12).measured(format!("{ours:.1}"), &[ours]))
+    };
+    [(98.0, 2.1), (294.0, 7.9), (490.0, 20.9)].into_iter().map(claim).collect()
 }
 
 #[cfg(test)]

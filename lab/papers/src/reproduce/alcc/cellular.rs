@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
-use super::super::reading::counted;
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
+use super::super::reading::{counted, over, stated, typical};
+use super::super::{Drawing, Findings, ReproduceError, curves};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
-use super::run::{Run, START_UP, STEP, apart, close, over, stated};
-use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
+use super::run::{Run, START_UP, STEP, apart, close};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, end, highest};
 use paceline_report::palette;
 
 /// The links of figures 16, 17 and 19 where no trace is given: 3G, then 4G.
@@ -34,24 +34,18 @@ fn name(link: &Path) -> String {
 /// Figures 16 and 17: the application's window below TCP's.
 pub(super) fn windows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     if !bench.is_real() {
-        let setup = "The simulator's TCP reports no window: this figure needs the real world.".to_owned();
-        return Ok(Findings { setup: vec![setup], ..Findings::default() });
+        return Ok(Findings::none("The simulator's TCP reports no window: this figure needs the real world."));
     }
     let links = links(bench);
     let setup = |link: &PathBuf| Setup::new(&CELLULAR, "verus@alcc/cubic").trace(link).sampled(STEP).whole();
     let setups: Vec<Setup> = links.iter().map(setup).collect();
     let results = bench.run(&setups, |_, run| Run::of(run))?;
-    let cells = |figure: &dyn Fn(&[Run]) -> (String, bool)| -> Vec<Cell> {
+    let claim = |text: &str, paper: &str, figure: &dyn Fn(&[Run]) -> (String, bool)| {
         let cell = |((link, runs), setup): ((&PathBuf, &Vec<Run>), &Setup)| {
             let (ours, holds) = figure(runs);
-            Cell { setup: name(link), ours, holds, command: setup.command() }
+            setup.cell(name(link), ours, holds)
         };
-        links.iter().zip(&results).zip(&setups).map(cell).collect()
-    };
-    let claim = |text: &str, paper: &str, figure: &dyn Fn(&[Run]) -> (String, bool)| {
-        let cells = cells(figure);
-        let ours = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
-        Claim::new(text, "verus@alcc/cubic", paper).got(ours, cells)
+        setups[0].claim(text, paper).got_each(links.iter().zip(&results).zip(&setups).map(cell).collect())
     };
     let claims = vec![
         claim(
@@ -66,7 +60,7 @@ pub(super) fn windows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             "TCP is the limit for at most 5 % of what Verus sends (our reading)",
             "TCP opens a larger window, which lets ALCC operate beneath it",
             &|runs| {
-                let limited = over(runs, |run| run.limited).median;
+                let limited = typical(runs, |run| run.limited);
                 (format!("{:.1} %", 100.0 * limited), limited <= 1.0 - ALWAYS)
             },
         ),
@@ -85,7 +79,7 @@ pub(super) fn windows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             .filter_map(|(link, runs)| Some(drawing(&name(link), runs.first()?)))
             .collect(),
         whole: true,
-        scenarios: vec![(CELLULAR.path, CELLULAR.text)],
+        scenarios: vec![&CELLULAR],
         ..Findings::default()
     })
 }
@@ -108,27 +102,17 @@ fn over_window(runs: &[Run]) -> Option<f64> {
 }
 
 fn drawing(link: &str, run: &Run) -> Drawing {
-    let line = |class, figure: fn((f64, f64, f64)) -> f64| PlotLine {
-        class: Class::from(class),
-        points: both(run).map(|point| (point.0, Some(figure(point)))).collect(),
-        dots: false,
-    };
-    let lines = vec![line("c-verus", |(_, own, _)| own), line("ink", |(_, _, tcp)| tcp)];
-    let highest = both(run).fold(1.0, |most: f64, (_, own, tcp)| most.max(own).max(tcp));
-    let end = both(run).last().map_or(1.0, |(at, ..)| at);
-    let sheet = Sheet {
-        label: format!("Windows of Verus and of the TCP below over {link}"),
-        x_title: "s",
-        x: PlotAxis::linear(end),
-        rows: vec![ChartRow {
-            y_title: "window, packets",
-            y: PlotAxis::linear(1.1 * highest),
-            height: 160.0,
-            panels: vec![Panel { lines, ..Panel::default() }],
-        }],
-        legend: vec![("c-verus".into(), "Verus".to_owned()), ("ink".into(), "TCP below".to_owned())],
-    };
-    Drawing { title: format!("Windows over {link}"), svg: sheet.draw(), note: "First run.".to_owned() }
+    let lines = vec![
+        PlotLine::new("c-verus", both(run).map(|(at, own, _)| (at, Some(own)))),
+        PlotLine::new("ink", both(run).map(|(at, _, tcp)| (at, Some(tcp)))),
+    ];
+    let last = both(run).last().map_or(1.0, |(at, ..)| at);
+    let most = 1.1 * highest(&lines, 1.0);
+    let row = ChartRow::single("window, packets", PlotAxis::linear(most), 160.0, lines);
+    let label = format!("Windows of Verus and of the TCP below over {link}");
+    let sheet = Sheet::new(label, ("s", PlotAxis::linear(last)), vec![row]);
+    let sheet = sheet.legend([("c-verus", "Verus"), ("ink", "TCP below")]);
+    Drawing::new(format!("Windows over {link}"), &sheet, "First run.")
 }
 
 /// Figure 19: Verus above TCP and native.
@@ -147,8 +131,7 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     for (index, link) in links.iter().enumerate() {
         let (own, native) = (&results[2 * index], &results[2 * index + 1]);
         let mut claim = |text: &str, paper: &str, ours: String, holds: bool| {
-            let cell = Cell { setup: name(link), ours: ours.clone(), holds, command: setups[2 * index].command() };
-            claims.push(Claim::new(text, "verus@alcc/cubic", paper).got(ours, vec![cell]));
+            claims.push(setups[2 * index].found((text, paper), name(link), ours, holds));
         };
         let (a, b) = (over(own, |run| run.mbps), over(native, |run| run.mbps));
         let alike = match (a.interval, b.interval) {
@@ -169,27 +152,15 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             a.median <= 1.1 * b.median,
         );
     }
-    let classes: Vec<Class> = palette::classes(both).into_iter().map(Class::from).collect();
-    let line = |(class, runs): (&Class, &Vec<Run>)| {
-        let points = curves::queue(&runs.first()?.series, 0.5);
-        Some(PlotLine { class: class.clone(), points, dots: false })
+    let classes = palette::classes(both);
+    let line = |(class, runs): (&String, &Vec<Run>)| {
+        Some(PlotLine::new(class.clone(), curves::queue(&runs.first()?.series, 0.5)))
     };
     let lines: Vec<PlotLine> = classes.iter().zip(&results).filter_map(line).collect();
-    let points = || lines.iter().flat_map(|line| &line.points);
-    let (end, most) =
-        points().fold((1.0, 1.0), |(end, most): (f64, f64), (x, y)| (end.max(*x), most.max(y.unwrap_or(0.0))));
-    let sheet = Sheet {
-        label: "Queueing delay of Verus above TCP and native".to_owned(),
-        x_title: "s",
-        x: PlotAxis::linear(end),
-        rows: vec![ChartRow {
-            y_title: "queue, ms",
-            y: PlotAxis::linear(1.1 * most),
-            height: 140.0,
-            panels: vec![Panel { lines: lines.clone(), ..Panel::default() }],
-        }],
-        legend: classes.into_iter().zip(both.map(str::to_owned)).collect(),
-    };
+    let (last, most) = (end(&lines, 1.0), 1.1 * highest(&lines, 1.0));
+    let row = ChartRow::single("queue, ms", PlotAxis::linear(most), 140.0, lines);
+    let label = "Queueing delay of Verus above TCP and native";
+    let sheet = Sheet::new(label, ("s", PlotAxis::linear(last)), vec![row]).legend(classes.into_iter().zip(both));
     Ok(Findings {
         setup: vec![format!(
             "Verus above CUBIC and native over {}, each run at another place of it; {} of each, {}.",
@@ -198,12 +169,12 @@ pub(super) fn repeated(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             where_it_ran(bench),
         )],
         claims,
-        drawings: vec![Drawing {
-            title: format!("Queue over {}", name(&links[0])),
-            svg: sheet.draw(),
-            note: "First run of each: the largest delay of a packet in each 500 ms.".to_owned(),
-        }],
-        scenarios: vec![(CELLULAR.path, CELLULAR.text)],
+        drawings: vec![Drawing::new(
+            format!("Queue over {}", name(&links[0])),
+            &sheet,
+            "First run of each: the largest delay of a packet in each 500 ms.",
+        )],
+        scenarios: vec![&CELLULAR],
         ..Findings::default()
     })
 }

@@ -1,11 +1,11 @@
 //! Figure 14: processor time, native and above TCP.
 
 use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
-use super::super::reading::counted;
-use super::super::{Cell, Claim, Findings, ReproduceError, Table};
+use super::super::reading::{counted, over, stated, typical};
+use super::super::{Findings, ReproduceError, Table, plain};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
-use super::run::{Run, STEP, over, stated};
+use super::run::{Run, STEP};
 use paceline_report::svg::short;
 
 /// Who is compared with native Copa: the client/server variant, the server alone, and the server alone without a queue.
@@ -19,8 +19,7 @@ const GOAL: f64 = 1.0;
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     if !bench.is_real() {
-        let setup = "The simulator has no processor time of endpoints: this figure needs a real race.".to_owned();
-        return Ok(Findings { setup: vec![setup], ..Findings::default() });
+        return Ok(Findings::none("The simulator has no processor time of endpoints: this figure needs a real race."));
     }
     let default = std::path::PathBuf::from(SHIPPED_TRACES[0].0);
     let trace = bench.settings.traces.first().unwrap_or(&default);
@@ -30,7 +29,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     // A share of a core at the same throughput: what a bit costs.
     let cost = |run: &Run| 1e3 * run.cpu.unwrap_or(0.0) / run.mbps.max(1e-6);
     let native = over(&results[0], cost);
-    let claims = ABOVE.iter().zip(&results[1..]).zip(&setups[1..]).map(|(((name, paper), runs), setup)| {
+    let claims = ABOVE.iter().zip(&results[1..]).zip(&setups[1..]).map(|(((_, paper), runs), setup)| {
         let own = over(runs, cost);
         let ours = format!(
             "{} ms a Gbit, native {}: {:.2} times",
@@ -39,17 +38,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             own.median / native.median.max(1e-9)
         );
         let holds = own.median <= GOAL * native.median;
-        let cell = Cell { setup: trace.display().to_string(), ours: ours.clone(), holds, command: setup.command() };
         let claim = "processor time of both ends for a bit is at most that of native Copa (goal of ours)";
-        Claim::new(claim, *name, *paper).got(ours, vec![cell])
+        setup.found((claim, paper), trace.display().to_string(), ours, holds)
     });
     let claims = claims.collect();
     let row = |(name, runs): (&str, &Vec<Run>)| {
-        let cell = |figure: &dyn Fn(&Run) -> f64| (short(over(runs, figure).median), String::new());
-        let cells = vec![cell(&|run| run.mbps), cell(&|run| 100.0 * run.cpu.unwrap_or(0.0)), cell(&cost)];
-        (name.to_owned(), cells)
+        let figures: [&dyn Fn(&Run) -> f64; 3] = [&|run| run.mbps, &|run| 100.0 * run.cpu.unwrap_or(0.0), &cost];
+        plain(name, figures.map(|figure| short(typical(runs, figure))))
     };
-    let columns = ["Mbit/s", "% of a core", "ms a Gbit"].map(str::to_owned).to_vec();
     Ok(Findings {
         setup: vec![format!(
             "Copa over {}, {} of each, {}. Processor time is that of the threads that send and receive, with their \
@@ -59,13 +55,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             where_it_ran(bench),
         )],
         claims,
-        tables: vec![Table {
-            title: "Processor time".to_owned(),
-            note: "Medians over runs.".to_owned(),
-            columns,
-            rows: names().zip(&results).map(row).collect(),
-        }],
-        scenarios: vec![(CELLULAR.path, CELLULAR.text)],
+        tables: vec![Table::new(
+            "Processor time",
+            "Medians over runs.",
+            ["Mbit/s", "% of a core", "ms a Gbit"],
+            names().zip(&results).map(row),
+        )],
+        scenarios: vec![&CELLULAR],
         ..Findings::default()
     })
 }

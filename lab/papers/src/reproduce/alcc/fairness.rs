@@ -1,10 +1,10 @@
 //! Several flows of a host: what the paper leaves to a congestion manager (its section 6), and the target that we set for it.
 
 use super::super::bench::{Bench, Setup};
-use super::super::reading::{counted, least, mean, most};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
+use super::super::reading::{counted, least, mean, most, over, stated, typical};
+use super::super::{Drawing, Findings, ReproduceError, Table, curves, plain};
 use super::fidelity::where_it_ran;
-use super::run::{Run, STEP, over, stated};
+use super::run::{Run, STEP};
 use super::{BESIDE_CUBIC, TEN};
 use paceline_lab::measure::jain;
 use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
@@ -54,9 +54,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let whose = if name.contains("share=on") { "of one process" } else { "that know nothing of each other" };
         let text = format!("ten flows {whose} share with a Jain's index of at least {FAIR} (target of ours)");
         let paper = "several flows of a host need a congestion manager for fair sharing, an essential extension";
-        let cell =
-            Cell { setup: "ten flows".to_owned(), ours: ours.clone(), holds: index >= FAIR, command: setup.command() };
-        claims.push(Claim::new(&text, *name, paper).got(ours, vec![cell]));
+        claims.push(setup.found((text, paper), "ten flows", ours, index >= FAIR));
     }
     let beside = |runs: &[Run]| {
         let rate = |flow: usize| over(runs, |run| shares(run, 2, seconds)[flow]);
@@ -71,31 +69,22 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         stated(&native_cubic),
         stated(&native)
     );
-    let cell = Cell {
-        setup: "the whole run".to_owned(),
-        ours: ours.clone(),
-        holds: cubic.median >= (own.median + cubic.median) / 2.0,
-        command: setups[ten.len()].command(),
-    };
     let text =
         "beside Copa above TCP a CUBIC flow gets at least its fair share, half of what both carry (target of ours)";
-    claims.push(Claim::new(text, pairs[0], "ALCC-Copa is fair to the competing TCP flow").got(ours, vec![cell]));
+    let paper = "ALCC-Copa is fair to the competing TCP flow";
+    let holds = cubic.median >= (own.median + cubic.median) / 2.0;
+    claims.push(setups[ten.len()].found((text, paper), "the whole run", ours, holds));
 
     let row = |(name, runs): (&&str, &Vec<Run>)| {
-        let used = over(runs, |run| shares(run, FLOWS, seconds).iter().sum::<f64>() / MBPS);
-        let delay = over(runs, |run| run.delay(50));
+        let used = typical(runs, |run| shares(run, FLOWS, seconds).iter().sum::<f64>() / MBPS);
+        let delay = typical(runs, |run| run.delay(50));
         let all: Vec<f64> = runs.iter().flat_map(|run| shares(run, FLOWS, seconds)).collect();
-        let index = over(runs, |run| jain(&shares(run, FLOWS, seconds)));
-        let spread = format!("{} to {}", short(least(&all)), short(most(&all)));
-        let cells = [
-            (format!("{:.3}", index.median), String::new()),
-            (short(mean(&all)), spread),
-            (format!("{:.0} %", 100.0 * used.median), String::new()),
-            (short(delay.median), String::new()),
-        ];
-        ((*name).to_owned(), cells.to_vec())
+        let index = typical(runs, |run| jain(&shares(run, FLOWS, seconds)));
+        let values = [format!("{index:.3}"), short(mean(&all)), format!("{:.0} %", 100.0 * used), short(delay)];
+        let mut row = plain(*name, values);
+        row.1[1].1 = format!("{} to {}", short(least(&all)), short(most(&all)));
+        row
     };
-    let columns = ["Jain's index", "a flow, Mbit/s", "of the link", "the first flow's median delay, ms"];
     Ok(Findings {
         setup: vec![format!(
             "A link of {MBPS} Mbit/s and 20 ms of RTT with a queue of 200 kB. Ten flows, one more every 500 ms; and one flow beside one \
@@ -104,14 +93,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             where_it_ran(bench),
         )],
         claims,
-        tables: vec![Table {
-            title: "Ten flows".to_owned(),
-            note: "Medians over runs; of a flow's rate the mean, below it the smallest and the largest.".to_owned(),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows: ten.iter().zip(of_ten).map(row).collect(),
-        }],
+        tables: vec![Table::new(
+            "Ten flows",
+            "Medians over runs; of a flow's rate the mean, below it the smallest and the largest.",
+            ["Jain's index", "a flow, Mbit/s", "of the link", "the first flow's median delay, ms"],
+            ten.iter().zip(of_ten).map(row),
+        )],
         drawings: vec![drawing(&ten[..2], of_ten, seconds)],
-        scenarios: vec![(TEN.path, TEN.text), (BESIDE_CUBIC.path, BESIDE_CUBIC.text)],
+        scenarios: vec![&TEN, &BESIDE_CUBIC],
         ..Findings::default()
     })
 }
@@ -120,24 +109,13 @@ fn drawing(names: &[&str], results: &[Vec<Run>], seconds: f64) -> Drawing {
     let classes = palette::classes(names.iter().copied());
     let panel = |((name, runs), class): ((&&str, &Vec<Run>), &String)| {
         let lines = runs.first().map(|run| {
-            let line = |flow| PlotLine {
-                class: class.clone().into(),
-                points: curves::rate(&run.series, flow, 1.0),
-                dots: false,
-            };
+            let line = |flow| PlotLine::new(class.clone(), curves::rate(&run.series, flow, 1.0));
             run.series.flows.iter().take(FLOWS).map(line).collect()
         });
-        Panel { title: (*name).to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() }
+        Panel::new(*name, "", lines.unwrap_or_default())
     };
     let panels = names.iter().zip(results).zip(&classes).map(panel).collect();
     let row = ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(0.4 * MBPS), height: 150.0, panels };
-    let sheet = Sheet {
-        label: "Throughput of ten flows over time".to_owned(),
-        x_title: "s",
-        x: PlotAxis::linear(seconds),
-        rows: vec![row],
-        legend: Vec::new(),
-    };
-    let note = "First run, means over 1 s, a line for each flow.".to_owned();
-    Drawing { title: "Ten flows over time".to_owned(), svg: sheet.draw(), note }
+    let sheet = Sheet::new("Throughput of ten flows over time", ("s", PlotAxis::linear(seconds)), vec![row]);
+    Drawing::new("Ten flows over time", &sheet, "First run, means over 1 s, a line for each flow.")
 }

@@ -5,10 +5,11 @@ mod target;
 use std::path::{Path, PathBuf};
 
 use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
+use super::super::reading::{counted, over, stated, typical};
 use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
-use super::run::{Run, STEP, apart, close, close_ms, distance, over, quantiles, stated};
+use super::run::{Run, STEP, apart, close, close_ms, distance, quantiles};
 use super::{CELLULAR, RAPID};
-use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
+use paceline_report::chart::{self, ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
 
@@ -18,6 +19,7 @@ pub(super) use target::conduct as all;
 const PAPER: f64 = 0.10;
 /// The same on the rapidly changing channel.
 const PAPER_RAPID: f64 = 0.15;
+const PAPER_CLAIM: &str = "10 % (15 % on the rapidly changing channel)";
 /// How much of one distribution of delays may lie elsewhere than the other (our reading of "near identical").
 const ELSEWHERE: f64 = 0.15;
 
@@ -108,33 +110,30 @@ impl Comparison {
     ) -> Claim {
         let cell = |((own, native), link): ((&Runs, &Runs), &Link)| {
             let (ours, holds) = judge(&own.runs, &native.runs, link);
-            Cell { setup: link.name.clone(), ours, holds, command: own.command.clone() }
+            Cell::new(&link.name, ours, holds, &own.command)
         };
-        let cells: Vec<Cell> = own.iter().zip(&self.native.1).zip(&self.links).map(cell).collect();
-        let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
-        Claim::new(claim, name, paper).of(figure).got(all, cells)
+        let cells = own.iter().zip(&self.native.1).zip(&self.links).map(cell).collect();
+        Claim::new(claim, name, paper).of(figure).got_each(cells)
     }
 
     /// Medians of throughput and delays against the native ones.
-    fn medians(&self, figure: &str, paper: &str, claim: &str, tolerance: impl Fn(&Link) -> f64) -> Vec<Claim> {
+    fn medians(&self, figure: &str, paper: &str) -> Vec<Claim> {
+        type Judged = (&'static str, &'static str, &'static str, fn(&Run) -> f64, fn(f64, f64, f64) -> bool);
+        const JUDGED: [Judged; 3] = [
+            ("median throughput", "", "Mbit/s", |run| run.mbps, close),
+            ("median of the delay", ", or 1 ms", "ms", |run| run.delay(50), close_ms),
+            ("95th percentile of the delay", ", or 1 ms", "ms", |run| run.delay(95), close_ms),
+        ];
         let of = |own: &(String, Vec<Runs>)| {
-            let rates = format!("median throughput within {claim} of native");
-            let rate = self.claim(own, (figure, &rates, paper), |own, native, link| {
-                let (own, native) = (over(own, |run| run.mbps), over(native, |run| run.mbps));
-                let (a, b) = (own.median, native.median);
-                let text = format!("{} Mbit/s, native {}, {}", stated(&own), stated(&native), apart(a, b));
-                (text, close(a, b, tolerance(link)))
-            });
-            let delay = |name: &str, percent: usize| {
-                let claim = format!("{name} of the delay within {claim} of native, or 1 ms");
+            JUDGED.map(|(name, or, unit, of, close)| {
+                let claim = format!("{name} within {PAPER_CLAIM} of native{or}");
                 self.claim(own, (figure, &claim, paper), |own, native, link| {
-                    let (own, native) = (over(own, |run| run.delay(percent)), over(native, |run| run.delay(percent)));
+                    let (own, native) = (over(own, of), over(native, of));
                     let (a, b) = (own.median, native.median);
-                    let text = format!("{} ms, native {}, {}", stated(&own), stated(&native), apart(a, b));
-                    (text, close_ms(a, b, tolerance(link)))
+                    let text = format!("{} {unit}, native {}, {}", stated(&own), stated(&native), apart(a, b));
+                    (text, close(a, b, link.paper))
                 })
-            };
-            [rate, delay("median", 50), delay("95th percentile", 95)]
+            })
         };
         self.above.iter().flat_map(of).collect()
     }
@@ -175,64 +174,44 @@ impl Comparison {
 
     /// Panels side by side, one a link, with the lines that `line` makes of a contestant's runs there.
     fn panels(&self, line: impl Fn(Class, &[Run]) -> Vec<PlotLine>) -> Vec<Panel> {
-        let panel = |(at, link): (usize, &Link)| Panel {
-            title: link.name.clone(),
-            lines: self.everyone().flat_map(|(class, (_, runs))| line(class, &runs[at].runs)).collect(),
-            ..Panel::default()
-        };
-        self.links.iter().enumerate().map(panel).collect()
+        let lines = |at: usize| self.everyone().flat_map(|(class, (_, runs))| line(class, &runs[at].runs)).collect();
+        self.links.iter().enumerate().map(|(at, link)| Panel::new(&link.name, "", lines(at))).collect()
+    }
+
+    /// The largest of everybody's medians of a percentile of the delay, and 20 ms or more.
+    fn longest(&self, percent: usize) -> f64 {
+        let all = self.everyone().flat_map(|(_, (_, runs))| runs);
+        all.map(|runs| typical(&runs.runs, |run| run.delay(percent))).fold(20.0, f64::max)
     }
 
     fn instants(&self) -> Drawing {
-        let line = |class, points| PlotLine { class, points, dots: false };
-        let rates = self.panels(|class, runs| {
-            runs.first().map(|run| line(class, curves::rate(&run.series, run.flow(), 0.5))).into_iter().collect()
-        });
-        let queues = self.panels(|class, runs| {
-            runs.first().map(|run| line(class, curves::queue(&run.series, 0.5))).into_iter().collect()
-        });
-        let end = rates.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|(x, _)| *x);
-        let end = end.fold(1.0, f64::max);
+        let first = |points: &dyn Fn(&Run) -> curves::Points| {
+            self.panels(|class, runs| runs.first().map(|run| PlotLine::new(class, points(run))).into_iter().collect())
+        };
+        let rates = first(&|run| curves::rate(&run.series, run.flow(), 0.5));
+        let queues = first(&|run| curves::queue(&run.series, 0.5));
+        let end = chart::end(rates.iter().flat_map(|panel| &panel.lines), 1.0);
         let rows = vec![
             ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(highest(&rates)), height: 130.0, panels: rates },
             ChartRow { y_title: "queue, ms", y: PlotAxis::linear(highest(&queues)), height: 130.0, panels: queues },
         ];
-        let sheet = Sheet {
-            label: "Throughput and queueing delay over time, native and above TCP".to_owned(),
-            x_title: "s",
-            x: PlotAxis::linear(end),
-            rows,
-            legend: self.legend(),
-        };
-        Drawing {
-            title: "Over time".to_owned(),
-            svg: sheet.draw(),
-            note: "First run. Throughput: means over 500 ms. Queue: largest delay of a packet in each 500 ms."
-                .to_owned(),
-        }
+        let label = "Throughput and queueing delay over time, native and above TCP";
+        let sheet = Sheet::new(label, ("s", PlotAxis::linear(end)), rows).legend(self.legend());
+        let note = "First run. Throughput: means over 500 ms. Queue: largest delay of a packet in each 500 ms.";
+        Drawing::new("Over time", &sheet, note)
     }
 
     fn distributions(&self) -> Drawing {
         let panels = self.panels(|class, runs| {
-            let points = quantiles(runs).iter().enumerate().map(|(at, ms)| (*ms, Some(at as f64))).collect();
-            vec![PlotLine { class, points, dots: false }]
+            let points = quantiles(runs).into_iter().zip(0..);
+            vec![PlotLine::new(class, points.map(|(ms, percent)| (ms, Some(f64::from(percent)))))]
         });
-        let longest =
-            self.everyone().flat_map(|(_, (_, runs))| runs).map(|runs| over(&runs.runs, |run| run.delay(98)).median);
-        let sheet = Sheet {
-            label: "Distribution of one-way delays, native and above TCP".to_owned(),
-            x_title: "one-way delay, ms",
-            x: PlotAxis::linear(longest.fold(20.0, f64::max)),
-            rows: vec![ChartRow { y_title: "% of packets", y: PlotAxis::linear(100.0), height: 150.0, panels }],
-            legend: self.legend(),
-        };
-        Drawing {
-            title: "Distributions of delay".to_owned(),
-            svg: sheet.draw(),
-            note:
-                "Share of packets below each delay, up to the 98th percentile; the paper draws densities of the same."
-                    .to_owned(),
-        }
+        let row = ChartRow { y_title: "% of packets", y: PlotAxis::linear(100.0), height: 150.0, panels };
+        let x = ("one-way delay, ms", PlotAxis::linear(self.longest(98)));
+        let sheet = Sheet::new("Distribution of one-way delays, native and above TCP", x, vec![row]);
+        let note =
+            "Share of packets below each delay, up to the 98th percentile; the paper draws densities of the same.";
+        Drawing::new("Distributions of delay", &sheet.legend(self.legend()), note)
     }
 
     fn populations(&self) -> Drawing {
@@ -240,31 +219,17 @@ impl Comparison {
             let rate = over(runs, |run| run.mbps);
             let seconds: Vec<f64> = runs.iter().flat_map(Run::each_second).collect();
             let rates = paceline_lab::stats::Median::of(&seconds).unwrap_or(rate);
-            let delay = |percent| over(runs, |run| run.delay(percent)).median;
-            let line = |points: [(f64, f64); 3]| PlotLine {
-                class: class.clone(),
-                points: points.map(|(x, y)| (x, Some(y))).to_vec(),
-                dots: true,
-            };
+            let delay = |percent| typical(runs, |run| run.delay(percent));
+            let line = |points: [(f64, f64); 3]| PlotLine::dotted(class.clone(), points.map(|(x, y)| (x, Some(y))));
             let (x, y) = (delay(50), rates.median);
             vec![line([(delay(25), y), (x, y), (delay(75), y)]), line([(x, rates.q25), (x, y), (x, rates.q75)])]
         });
-        let longest =
-            self.everyone().flat_map(|(_, (_, runs))| runs).map(|runs| over(&runs.runs, |run| run.delay(75)).median);
-        let sheet = Sheet {
-            label: "Medians and quartiles of throughput and delay, native and above TCP".to_owned(),
-            x_title: "one-way delay, ms",
-            x: PlotAxis::linear(1.2 * longest.fold(20.0, f64::max)),
-            rows: vec![ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(highest(&panels)), height: 150.0, panels }],
-            legend: self.legend(),
-        };
-        Drawing {
-            title: "Population".to_owned(),
-            svg: sheet.draw(),
-            note: "A cross at the medians, as long as from the 25th to the 75th percentile: of packets' delays, and of the rates of \
-                   seconds."
-                .to_owned(),
-        }
+        let row = ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(highest(&panels)), height: 150.0, panels };
+        let x = ("one-way delay, ms", PlotAxis::linear(1.2 * self.longest(75)));
+        let sheet = Sheet::new("Medians and quartiles of throughput and delay, native and above TCP", x, vec![row]);
+        let note = "A cross at the medians, as long as from the 25th to the 75th percentile: of packets' delays, and of the rates of \
+                    seconds.";
+        Drawing::new("Population", &sheet.legend(self.legend()), note)
     }
 
     fn table(&self) -> Table {
@@ -285,12 +250,8 @@ impl Comparison {
                 rows.push((format!("{}: {name}", link.name), cells.collect()));
             }
         }
-        Table {
-            title: "Medians over runs".to_owned(),
-            note: "With six runs or more: 95 % interval of the median.".to_owned(),
-            columns: figures.iter().map(|(name, _)| (*name).to_owned()).collect(),
-            rows,
-        }
+        let note = "With six runs or more: 95 % interval of the median.";
+        Table::new("Medians over runs", note, figures.map(|(name, _)| name), rows)
     }
 
     fn findings(
@@ -301,10 +262,10 @@ impl Comparison {
     ) -> Result<Findings, ReproduceError> {
         let runs = self.native.1.first().map_or(0, |runs| runs.runs.len());
         let said = format!(
-            "{} and {}, alone on each link with the same seeds: {runs} run{} of each, {}.",
+            "{} and {}, alone on each link with the same seeds: {} of each, {}.",
             self.native.0,
             self.above.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
-            if runs == 1 { "" } else { "s" },
+            counted(runs, "run"),
             where_it_ran(bench),
         );
         let setup = std::iter::once(said).chain(target::why(bench, self)?).collect();
@@ -313,7 +274,7 @@ impl Comparison {
             claims,
             tables: vec![self.table()],
             drawings,
-            scenarios: vec![(CELLULAR.path, CELLULAR.text), (RAPID.path, RAPID.text)],
+            scenarios: vec![&CELLULAR, &RAPID],
             ..Findings::default()
         })
     }
@@ -325,17 +286,14 @@ pub(super) fn where_it_ran(bench: &Bench<'_>) -> &'static str {
 }
 
 fn highest(panels: &[Panel]) -> f64 {
-    let points = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
-    points.filter_map(|(_, y)| *y).fold(1.0, f64::max) * 1.1
+    chart::highest(panels.iter().flat_map(|panel| &panel.lines), 1.0) * 1.1
 }
-
-const PAPER_CLAIM: &str = "10 % (15 % on the rapidly changing channel)";
 
 /// Figures 5 to 7, and 9 to 11: over time, distributions, populations.
 fn trio(bench: &Bench<'_>, controller: &str, figures: [&str; 3], paper: &str) -> Result<Findings, ReproduceError> {
     let runs = Comparison::run(bench, controller, &[format!("{controller}@alcc")], Link::all(bench))?;
     let mut claims = runs.shapes(figures[0], figures[1], paper);
-    claims.extend(runs.medians(figures[2], paper, PAPER_CLAIM, |link| link.paper));
+    claims.extend(runs.medians(figures[2], paper));
     let drawings = vec![runs.instants(), runs.distributions(), runs.populations()];
     runs.findings(bench, claims, drawings)
 }
@@ -358,7 +316,7 @@ pub(super) fn sprout(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let links = if bench.settings.traces.is_empty() { vec![Link::rapid()] } else { Link::all(bench) };
     let runs = Comparison::run(bench, "sprout", &["sprout@alcc".to_owned()], links)?;
     let mut claims = runs.shapes("Fig 8", "Fig 8", paper);
-    claims.extend(runs.medians("Fig 8", paper, PAPER_CLAIM, |link| link.paper));
+    claims.extend(runs.medians("Fig 8", paper));
     let drawings = vec![runs.instants(), runs.distributions()];
     runs.findings(bench, claims, drawings)
 }
@@ -389,24 +347,15 @@ fn kernel_has(_: &str) -> bool {
     false
 }
 
-fn above_several(bench: &Bench<'_>, controller: &str, figure: &str) -> Result<Findings, ReproduceError> {
+/// Figures 12 and 13.
+pub(super) fn above_several(bench: &Bench<'_>, controller: &str, figure: &str) -> Result<Findings, ReproduceError> {
     let (lowers, missing) = lowers(bench);
     let above: Vec<String> = lowers.iter().map(|lower| format!("{controller}@alcc/{lower}")).collect();
     let runs = Comparison::run(bench, controller, &above, Link::two(bench))?;
     let paper = "throughput and delay are independent of the TCP below (CUBIC, BIC, Reno)";
-    let claims = runs.medians(figure, paper, "10 % (15 % on the rapidly changing channel)", |link| link.paper);
+    let claims = runs.medians(figure, paper);
     let drawings = vec![runs.populations(), runs.distributions()];
     let mut findings = runs.findings(bench, claims, drawings)?;
     findings.setup.extend(missing);
     Ok(findings)
-}
-
-/// Figure 12.
-pub(super) fn verus_above(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    above_several(bench, "verus", "Fig 12")
-}
-
-/// Figure 13.
-pub(super) fn copa_above(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    above_several(bench, "copa", "Fig 13")
 }

@@ -1,11 +1,11 @@
 //! Figure 20: what losses on the path do to a controller above TCP.
 
 use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
-use super::super::reading::counted;
-use super::super::{Cell, Claim, Findings, ReproduceError, Table};
+use super::super::reading::{counted, over, stated, typical};
+use super::super::{Findings, ReproduceError, Table};
 use super::CELLULAR;
 use super::fidelity::{is_there, where_it_ran};
-use super::run::{Run, STEP, over, stated};
+use super::run::{Run, STEP};
 use paceline_report::svg::short;
 
 /// The last, whose TCP limits nothing, is not in the paper and not on every machine.
@@ -28,9 +28,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let rate = |lost: usize, name: usize| over(&results[lost * names.len() + name], |run| run.mbps);
     let [native, above, cubic] = [0, 1, 2].map(|name| [0, 1, 2].map(|lost| rate(lost, name)));
     let claim = |text: &str, name: usize, lost: usize, ours: String, holds: bool| {
-        let command = setups[lost * names.len() + name].command();
-        let cell = Cell { setup: LOSSES[lost].0.to_owned(), ours: ours.clone(), holds, command };
-        Claim::new(text, NAMES[name], "ALCC falls to what CUBIC gives; native does not").got(ours, vec![cell])
+        let paper = "ALCC falls to what CUBIC gives; native does not";
+        setups[lost * names.len() + name].found((text, paper), LOSSES[lost].0, ours, holds)
     };
     let mut claims = vec![
         claim(
@@ -75,8 +74,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let row = |(index, name): (usize, &&str)| {
         let cell = |lost: usize| {
             let runs = &results[lost * names.len() + index];
-            let delay = over(runs, |run| run.delay(50)).median;
-            (short(over(runs, |run| run.mbps).median), format!("{} ms", short(delay)))
+            (short(typical(runs, |run| run.mbps)), format!("{} ms", short(typical(runs, |run| run.delay(50)))))
         };
         ((*name).to_owned(), (0..LOSSES.len()).map(cell).collect())
     };
@@ -89,13 +87,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             where_it_ran(bench),
         )],
         claims,
-        tables: vec![Table {
-            title: "Throughput and median delay".to_owned(),
-            note: "Mbit/s, below it ms; medians over runs.".to_owned(),
-            columns: LOSSES.map(|(name, _)| name.to_owned()).to_vec(),
-            rows: names.iter().enumerate().map(row).collect(),
-        }],
-        scenarios: vec![(CELLULAR.path, CELLULAR.text)],
+        tables: vec![Table::new(
+            "Throughput and median delay",
+            "Mbit/s, below it ms; medians over runs.",
+            LOSSES.map(|(name, _)| name),
+            names.iter().enumerate().map(row),
+        )],
+        scenarios: vec![&CELLULAR],
         ..Findings::default()
     })
 }

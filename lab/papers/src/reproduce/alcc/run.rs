@@ -5,13 +5,11 @@ use paceline_experiment::{FlowSeries, Series};
 use serde::{Deserialize, Serialize};
 
 use super::super::bench::Finished;
-use paceline_lab::stats::Median;
-use paceline_report::svg::short;
 
 /// Time between two points.
 pub(super) const STEP: Nanos = Nanos::from_millis(100);
 /// Two delays that are closer agree, ms: an opportunity of a delivery trace comes in whole milliseconds.
-const CLOSE_MS: f64 = 1.0;
+pub(super) const CLOSE_MS: f64 = 1.0;
 
 /// The start-up, s: it is reported separately from the rest of a run (our choice).
 pub(super) const START_UP: f64 = 5.0;
@@ -38,9 +36,8 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn of(run: &Finished<'_>) -> Self {
         let flow = run.flow(0);
-        let seconds = flow.end.since(flow.start).as_secs_f64();
         Self {
-            mbps: if seconds > 0.0 { flow.wire_bytes_arrived as f64 * 8e-6 / seconds } else { 0.0 },
+            mbps: run.mbps(|flow| flow.wire_bytes_arrived)[0],
             delays: (0..=100).filter_map(|percent| flow.delay.quantile_ms(f64::from(percent) / 100.0)).collect(),
             limited: flow.sender.limited_share(),
             cpu: run.cpu,
@@ -87,20 +84,6 @@ fn later(series: &Series, from: f64) -> f64 {
         left <= 1e-9
     };
     steps.iter().find(within).map_or(0.0, |(queue, _)| *queue)
-}
-
-/// The median of a figure over runs, with its interval where there are enough.
-pub(super) fn over(runs: &[Run], figure: impl Fn(&Run) -> f64) -> Median {
-    let values: Vec<f64> = runs.iter().map(figure).collect();
-    Median::of(&values).unwrap_or(Median { median: 0.0, q25: 0.0, q75: 0.0, interval: None })
-}
-
-/// `9.81 [9.7, 9.9]`: the interval where there is one.
-pub(super) fn stated(median: &Median) -> String {
-    match median.interval {
-        Some((low, high)) => format!("{} [{}, {}]", short(median.median), short(low), short(high)),
-        None => short(median.median),
-    }
 }
 
 /// Whether two delays, ms, differ by at most this share of the second.

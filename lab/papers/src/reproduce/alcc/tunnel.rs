@@ -2,7 +2,7 @@
 
 use super::super::bench::{Bench, File, Setup};
 use super::super::reading::{counted, mean};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
+use super::super::{Cell, Drawing, Findings, ReproduceError, curves};
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
 use super::{TUNNEL_TCP, TUNNEL_UDP};
@@ -66,29 +66,28 @@ pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> 
     let shares = |runs: &[Run]| {
         let of =
             |(index, visit): (usize, &Visit)| (rate(runs, 0, visit, seconds), rate(runs, 1 + index, visit, seconds));
-        let both: Vec<(f64, f64)> = CUBIC.iter().enumerate().map(of).collect();
-        (
-            mean(&both.iter().map(|(own, _)| *own).collect::<Vec<_>>()),
-            mean(&both.iter().map(|(_, tcp)| *tcp).collect::<Vec<_>>()),
-        )
+        let (own, tcp): (Vec<f64>, Vec<f64>) = CUBIC.iter().enumerate().map(of).unzip();
+        (mean(&own), mean(&tcp))
     };
     let (above, native) = (shares(&results[0]), shares(&results[1]));
     let index = |(a, b): (f64, f64)| paceline_lab::measure::jain(&[a, b]);
     let stated = |(own, tcp): (f64, f64)| format!("{} Mbit/s beside {} of CUBIC", short(own), short(tcp));
-    let claim = |text: &str, paper: &str, ours: String, holds: bool| {
-        let cell = Cell { setup: "CUBIC there".to_owned(), ours: ours.clone(), holds, command: setups[0].command() };
-        Claim::new(text, names[0], paper).got(ours, vec![cell])
-    };
     let claims = vec![
-        claim(
-            "a CUBIC flow that comes gets at least 90 % of its fair share beside Copa above TCP (tolerance ours)",
-            "ALCC-Copa is fair to the competing TCP flow",
+        setups[0].found(
+            (
+                "a CUBIC flow that comes gets at least 90 % of its fair share beside Copa above TCP (tolerance ours)",
+                "ALCC-Copa is fair to the competing TCP flow",
+            ),
+            "CUBIC there",
             stated(above),
             above.1 >= 0.9 * MBPS / 2.0,
         ),
-        claim(
-            "Copa above TCP shares at least as fairly as native Copa (Jain's index, tolerance ours: 0.02)",
-            "native Copa over UDP is less fair",
+        setups[0].found(
+            (
+                "Copa above TCP shares at least as fairly as native Copa (Jain's index, tolerance ours: 0.02)",
+                "native Copa over UDP is less fair",
+            ),
+            "CUBIC there",
             format!("{:.3} ({}), native {:.3} ({})", index(above), stated(above), index(native), stated(native)),
             index(above) >= index(native) - 0.02,
         ),
@@ -96,22 +95,17 @@ pub(super) fn beside_tcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> 
     let panel = |(name, runs): (&&str, &Vec<Run>)| {
         let classes = ["c-copa", "c-cubic", "c-cubic"];
         let lines = runs.first().map(|run| {
-            let line = |(class, flow)| PlotLine {
-                class: Class::from(class),
-                points: curves::rate(&run.series, flow, 0.5),
-                dots: false,
-            };
+            let line = |(class, flow)| PlotLine::new(class, curves::rate(&run.series, flow, 0.5));
             classes.into_iter().zip(&run.series.flows).map(line).collect()
         });
-        Panel { title: (*name).to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() }
+        Panel::new(*name, "", lines.unwrap_or_default())
     };
-    let legend = vec![("c-copa".into(), "Copa".to_owned()), ("c-cubic".into(), "CUBIC".to_owned())];
     let panels = names.iter().zip(&results).map(panel).collect();
     Ok(Findings {
         setup: vec![said(bench, "CUBIC comes twice", results[0].len())],
         claims,
-        drawings: vec![drawing(panels, legend, seconds)],
-        scenarios: vec![(TUNNEL_TCP.path, TUNNEL_TCP.text)],
+        drawings: vec![drawing(panels, [("c-copa", "Copa"), ("c-cubic", "CUBIC")], seconds)],
+        scenarios: vec![&TUNNEL_TCP],
         ..Findings::default()
     })
 }
@@ -130,19 +124,14 @@ fn said(bench: &Bench<'_>, what: &str, runs: usize) -> String {
     )
 }
 
-fn drawing(panels: Vec<Panel>, legend: Vec<(Class, String)>, seconds: f64) -> Drawing {
+fn drawing(panels: Vec<Panel>, legend: [(impl Into<Class>, &str); 2], seconds: f64) -> Drawing {
     let row = ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(1.1 * MBPS), height: 150.0, panels };
-    let sheet = Sheet {
-        label: "Throughput in the tunnel over time".to_owned(),
-        x_title: "s",
-        x: PlotAxis::linear(seconds),
-        rows: vec![row],
-        legend,
-    };
-    Drawing { title: "Over time".to_owned(), svg: sheet.draw(), note: "First run, means over 500 ms.".to_owned() }
+    let sheet = Sheet::new("Throughput in the tunnel over time", ("s", PlotAxis::linear(seconds)), vec![row]);
+    Drawing::new("Over time", &sheet.legend(legend), "First run, means over 500 ms.")
 }
 
-fn beside_udp(bench: &Bench<'_>, name: &str) -> Result<Findings, ReproduceError> {
+/// Figures 23 and 24.
+pub(super) fn beside_udp(bench: &Bench<'_>, name: &str) -> Result<Findings, ReproduceError> {
     let seconds = bench.settings.seconds.unwrap_or(70.0);
     let setup = setup(bench, &TUNNEL_UDP, name, 70.0, &UDP, "cross", 0);
     let runs = bench.run(std::slice::from_ref(&setup), |_, run| Run::of(run))?.remove(0);
@@ -150,37 +139,26 @@ fn beside_udp(bench: &Bench<'_>, name: &str) -> Result<Findings, ReproduceError>
         let (own, left) = (rate(&runs, 0, visit, seconds), MBPS - visit.mbps);
         let ours = format!("{} of {} Mbit/s", short(own), short(left));
         let holds = own <= 1.05 * left && own >= 0.7 * left;
-        Cell { setup: format!("beside {} Mbit/s", visit.mbps), ours, holds, command: setup.command() }
+        setup.cell(format!("beside {} Mbit/s", visit.mbps), ours, holds)
     };
     let cells: Vec<Cell> = UDP.iter().map(cell).collect();
-    let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
     let claim = "it yields to UDP and takes what is left: between 70 and 105 % of it (tolerance ours)";
     let own = Class::from(palette::class(name.split('@').next().unwrap_or(name)));
     let lines = runs.first().map(|run| {
         let udp = |visit: &Visit| {
             let points = [(visit.from, 0.0), (visit.from, visit.mbps), (visit.to, visit.mbps), (visit.to, 0.0)];
-            PlotLine { class: "ink".into(), points: points.map(|(x, y)| (x * seconds, Some(y))).to_vec(), dots: false }
+            PlotLine::new("ink", points.map(|(x, y)| (x * seconds, Some(y))))
         };
-        let own = PlotLine { class: own.clone(), points: curves::rate(&run.series, run.flow(), 0.5), dots: false };
+        let own = PlotLine::new(own.clone(), curves::rate(&run.series, run.flow(), 0.5));
         std::iter::once(own).chain(UDP.iter().map(udp)).collect()
     });
-    let panel = Panel { title: name.to_owned(), lines: lines.unwrap_or_default(), ..Panel::default() };
-    let legend = vec![(own.clone(), name.to_owned()), ("ink".into(), "UDP, as it is sent".to_owned())];
+    let panel = Panel::new(name, "", lines.unwrap_or_default());
+    let legend = [(own.clone(), name), ("ink".into(), "UDP, as it is sent")];
     Ok(Findings {
         setup: vec![said(bench, "UDP comes with 10, 20 and 30 Mbit/s", runs.len())],
-        claims: vec![Claim::new(claim, name, "UDP flows take their rate; ALCC yields").got(all, cells)],
+        claims: vec![setup.claim(claim, "UDP flows take their rate; ALCC yields").got_each(cells)],
         drawings: vec![drawing(vec![panel], legend, seconds)],
-        scenarios: vec![(TUNNEL_UDP.path, TUNNEL_UDP.text)],
+        scenarios: vec![&TUNNEL_UDP],
         ..Findings::default()
     })
-}
-
-/// Figure 23.
-pub(super) fn copa(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    beside_udp(bench, "copa@alcc")
-}
-
-/// Figure 24.
-pub(super) fn verus(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    beside_udp(bench, "verus@alcc")
 }

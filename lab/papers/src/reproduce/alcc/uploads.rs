@@ -11,13 +11,14 @@ use std::time::Duration;
 use paceline_cc::Nanos;
 use paceline_lab::runner::Batch;
 use paceline_lab::scenario::ScenarioError;
-use paceline_lab::stats::Median;
+
 use paceline_report::svg::short;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tempfile::NamedTempFile;
 
 use super::super::bench::{self, Bench, SHIPPED_TRACES};
+use super::super::reading::typical;
 use super::super::{Cell, Claim, Findings, ReproduceError, Table};
 use super::run::apart;
 use client::{CLIENTS, Programs, Upload};
@@ -119,13 +120,12 @@ fn near(ratio: f64) -> bool {
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    let only = |what: String| Ok(Findings { setup: vec![what], ..Findings::default() });
     if !bench.is_real() {
-        return only("The simulator runs no Java: this figure needs the real world.".to_owned());
+        return Ok(Findings::none("The simulator runs no Java: this figure needs the real world."));
     }
     let programs = match Programs::find() {
         Ok(programs) => programs,
-        Err(missing) => return only(missing.to_string()),
+        Err(missing) => return Ok(Findings::none(missing.to_string())),
     };
     let traces: Vec<PathBuf> = match &bench.settings.traces[..] {
         [] => SHIPPED_TRACES.iter().map(|(path, _)| PathBuf::from(path)).collect(),
@@ -159,18 +159,15 @@ struct Link {
 
 impl Link {
     fn median(&self, client: usize, figure: impl Fn(&Upload) -> f64) -> f64 {
-        median(self.uploads[client].iter().flatten().map(figure))
+        typical(&self.uploads[client].iter().flatten().collect::<Vec<_>>(), |upload| figure(upload))
     }
 
     /// One client's figure over another's: the median over runs, in each of which both met the same piece of the trace.
     fn ratio(&self, own: usize, other: usize, figure: fn(&Upload) -> f64) -> f64 {
         let pairs = self.uploads[own].iter().zip(&self.uploads[other]);
-        median(pairs.filter_map(|(own, other)| Some(figure(own.as_ref()?) / figure(other.as_ref()?))))
+        let ratios = pairs.filter_map(|(own, other)| Some(figure(own.as_ref()?) / figure(other.as_ref()?)));
+        typical(&ratios.collect::<Vec<_>>(), |ratio| *ratio)
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    Median::of(&values.collect::<Vec<_>>()).map_or(f64::NAN, |median| median.median)
 }
 
 impl Uploads<'_> {
@@ -234,12 +231,12 @@ impl Uploads<'_> {
         Findings {
             setup,
             claims: RATIOS.iter().map(|ratio| self.claim(ratio, links)).collect(),
-            tables: vec![Table {
-                title: "Throughput and round trip".to_owned(),
-                note: "Mbit/s, below it the median round trip and its 95th percentile; medians over runs.".to_owned(),
-                columns: links.iter().map(|link| link.name.clone()).collect(),
-                rows: CLIENTS.iter().enumerate().map(row).collect(),
-            }],
+            tables: vec![Table::new(
+                "Throughput and round trip",
+                "Mbit/s, below it the median round trip and its 95th percentile; medians over runs.",
+                links.iter().map(|link| &link.name),
+                CLIENTS.iter().enumerate().map(row),
+            )],
             ..Findings::default()
         }
     }
@@ -250,15 +247,11 @@ impl Uploads<'_> {
             let (a, b) = (link.median(ratio.own, ratio.figure.1), link.median(ratio.other, ratio.figure.1));
             let paired = link.ratio(ratio.own, ratio.other, ratio.figure.1);
             let ours = format!("{} {}, {} {}, {}", short(a), ratio.figure.0, other.name, short(b), apart(paired, 1.0));
-            let command = format!(
-                "paceline reproduce alcc --figure fig4 --trace {}",
-                self.trace(&link.name).unwrap_or_else(|| link.name.clone())
-            );
-            Cell { setup: link.name.clone(), ours, holds: (ratio.holds)(paired), command }
+            let trace = self.trace(&link.name).unwrap_or_else(|| link.name.clone());
+            let command = format!("paceline reproduce alcc --figure fig4 --trace {trace}");
+            Cell::new(&link.name, ours, (ratio.holds)(paired), command)
         };
-        let cells: Vec<Cell> = links.iter().map(cell).collect();
-        let ours = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
-        Claim::new(ratio.text, own.controller, ratio.paper).got(ours, cells)
+        Claim::new(ratio.text, own.controller, ratio.paper).got_each(links.iter().map(cell).collect())
     }
 
     /// The file of a link, as it was given.

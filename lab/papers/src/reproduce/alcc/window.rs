@@ -1,12 +1,12 @@
 //! Figures 1, 2 and 18: whose window counts, and what bounds TCP's own.
 
 use super::super::bench::{Bench, Setup};
-use super::super::reading::{counted, mean};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
+use super::super::reading::{counted, mean, over, stated, typical};
+use super::super::{Claim, Drawing, Findings, ReproduceError, curves};
 use super::CONSTANT;
 use super::fidelity::where_it_ran;
-use super::run::{Run, STEP, apart, over, stated};
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
+use super::run::{Run, STEP, apart};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, end, highest};
 use paceline_report::svg::short;
 
 /// Windows of the application's, packets: from well below what the path holds to a little above.
@@ -27,34 +27,24 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let results = bench.run(&setups, |_, run| Run::of(run))?;
     let (of_windows, of_lowers) = results.split_at(WINDOWS.len());
     let cells = WINDOWS.iter().zip(of_windows).zip(&setups).map(|((window, runs), setup)| {
-        let limited = over(runs, |run| run.limited).median;
-        let (ours, holds) = match lowest(runs) {
-            Some(lowest) => (
-                format!(
-                    "TCP's window is {} packets or more, the limit for {:.1} % of chunks",
-                    short(lowest),
-                    100.0 * limited
-                ),
-                lowest >= f64::from(*window) && limited <= 0.01,
-            ),
-            None => (format!("TCP is the limit for {:.1} % of chunks", 100.0 * limited), limited <= 0.01),
-        };
-        Cell { setup: format!("window of {window} packets"), ours, holds, command: setup.command() }
+        let limited = typical(runs, |run| run.limited);
+        let lowest = lowest(runs);
+        let tcp = lowest.map_or("TCP is".to_owned(), |low| format!("TCP's window is {} packets or more,", short(low)));
+        let ours = format!("{tcp} the limit for {:.1} % of chunks", 100.0 * limited);
+        let holds = lowest.is_none_or(|lowest| lowest >= f64::from(*window)) && limited <= 0.01;
+        setup.cell(format!("window of {window} packets"), ours, holds)
     });
-    let cells: Vec<Cell> = cells.collect();
-    let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
+    let cells = cells.collect();
     let claim =
         "TCP's window stays above the application's: TCP is the limit for at most 1 % of chunks (tolerance ours)";
     let mut claims =
-        vec![Claim::new(claim, "fixed@alcc", "TCP's window stays above the application's").of("Fig 1").got(all, cells)];
+        vec![Claim::new(claim, "fixed@alcc", "TCP's window stays above the application's").of("Fig 1").got_each(cells)];
     for (index, lower) in LOWERS.iter().enumerate() {
         let (own, plain) = (&of_lowers[2 * index], &of_lowers[2 * index + 1]);
-        let command = setups[WINDOWS.len() + 2 * index].command();
+        let setup = &setups[WINDOWS.len() + 2 * index];
         let paper = "the same throughput as the TCP alone, and a much lower delay";
         let mut claim = |text: &str, ours: String, holds: bool| {
-            let cell = Cell { setup: format!("above {lower}"), ours: ours.clone(), holds, command: command.clone() };
-            let name = format!("fixed:window={FULL}@alcc/{lower}");
-            claims.push(Claim::new(text, name, paper).of("Fig 2").got(ours, vec![cell]));
+            claims.push(setup.found((text, paper), format!("above {lower}"), ours, holds).of("Fig 2"));
         };
         let (a, b) = (over(own, |run| run.mbps), over(plain, |run| run.mbps));
         let ours = format!("{} Mbit/s, {lower} {}, {}", stated(&a), stated(&b), apart(a.median, b.median));
@@ -81,7 +71,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         )],
         claims,
         drawings: vec![over_time(&shown)],
-        scenarios: vec![(CONSTANT.path, CONSTANT.text)],
+        scenarios: vec![&CONSTANT],
         ..Findings::default()
     })
 }
@@ -96,35 +86,19 @@ fn lowest(runs: &[Run]) -> Option<f64> {
 fn over_time(shown: &[(&'static str, String, &Vec<Run>)]) -> Drawing {
     let lines = |points: &dyn Fn(&Run) -> curves::Points| -> Vec<PlotLine> {
         let line = |(class, _, runs): &(&'static str, String, &Vec<Run>)| {
-            runs.first().map(|run| PlotLine { class: (*class).into(), points: points(run), dots: false })
+            runs.first().map(|run| PlotLine::new(*class, points(run)))
         };
         shown.iter().filter_map(line).collect()
     };
     let rates = lines(&|run| curves::rate(&run.series, run.flow(), 0.5));
     let queues = lines(&|run| curves::queue(&run.series, 0.5));
-    let highest = |lines: &[PlotLine]| {
-        lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(1.0, f64::max) * 1.1
-    };
-    let end = rates.iter().flat_map(|line| &line.points).map(|(x, _)| *x).fold(1.0, f64::max);
-    let (fastest, longest) = (highest(&rates), highest(&queues));
-    let row = |y_title, high, lines| ChartRow {
-        y_title,
-        y: PlotAxis::linear(high),
-        height: 120.0,
-        panels: vec![Panel { lines, ..Panel::default() }],
-    };
-    let sheet = Sheet {
-        label: "Throughput and queueing delay of a window above TCP and of TCP alone".to_owned(),
-        x_title: "s",
-        x: PlotAxis::linear(end),
-        rows: vec![row("Mbit/s", fastest, rates), row("queue, ms", longest, queues)],
-        legend: shown.iter().map(|(class, name, _)| ((*class).into(), name.clone())).collect(),
-    };
-    Drawing {
-        title: "Over time".to_owned(),
-        svg: sheet.draw(),
-        note: "First run. Throughput: means over 500 ms. Queue: largest delay of a packet in each 500 ms.".to_owned(),
-    }
+    let x = ("s", PlotAxis::linear(end(&rates, 1.0)));
+    let row = |title, lines| ChartRow::single(title, PlotAxis::linear(highest(&lines, 1.0) * 1.1), 120.0, lines);
+    let label = "Throughput and queueing delay of a window above TCP and of TCP alone";
+    let sheet = Sheet::new(label, x, vec![row("Mbit/s", rates), row("queue, ms", queues)]);
+    let sheet = sheet.legend(shown.iter().map(|(class, name, _)| (*class, name)));
+    let note = "First run. Throughput: means over 500 ms. Queue: largest delay of a packet in each 500 ms.";
+    Drawing::new("Over time", &sheet, note)
 }
 
 /// Send buffers. The paper's go up to 5 MB; these are what CUBIC's window comes to within seconds here.
@@ -133,8 +107,7 @@ const BUFFERS: [&str; 3] = ["50kB", "100kB", "200kB"];
 /// Figure 18.
 pub(super) fn buffers(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     if !bench.is_real() {
-        let setup = "The simulator's sockets have no send buffer: this figure needs the real world.".to_owned();
-        return Ok(Findings { setup: vec![setup], ..Findings::default() });
+        return Ok(Findings::none("The simulator's sockets have no send buffer: this figure needs the real world."));
     }
     // A window that is never the limit, so that what bounds the flow is TCP's.
     let setup = |buffer: &&str| {
@@ -143,29 +116,18 @@ pub(super) fn buffers(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let setups: Vec<Setup> = BUFFERS.iter().map(setup).collect();
     let results = bench.run(&setups, |_, run| Run::of(run))?;
     let levels: Vec<(f64, f64, f64)> = results.iter().map(|runs| level(runs)).collect();
-    let cells: Vec<Cell> = BUFFERS
-        .iter()
-        .zip(&setups)
-        .zip(&levels)
-        .enumerate()
-        .map(|(at, ((buffer, setup), own))| {
-            let (window, change, limited) = *own;
-            let more = at == 0 || window >= levels[at - 1].0;
-            let ours = format!(
-                "{} packets, {:.0} % change over the second half, TCP the limit for {:.0} % of chunks",
-                short(window),
-                100.0 * change,
-                100.0 * limited
-            );
-            Cell {
-                setup: format!("buffer of {buffer}"),
-                ours,
-                holds: more && change <= 0.1 && limited > 0.0,
-                command: setup.command(),
-            }
-        })
-        .collect();
-    let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
+    let cell = |(at, (buffer, setup)): (usize, (&&str, &Setup))| {
+        let (window, change, limited) = levels[at];
+        let more = at == 0 || window >= levels[at - 1].0;
+        let ours = format!(
+            "{} packets, {:.0} % change over the second half, TCP the limit for {:.0} % of chunks",
+            short(window),
+            100.0 * change,
+            100.0 * limited
+        );
+        setup.cell(format!("buffer of {buffer}"), ours, more && change <= 0.1 && limited > 0.0)
+    };
+    let cells = BUFFERS.iter().zip(&setups).enumerate().map(cell).collect();
     let claim = "TCP's window is flat (changes by at most 10 % in the second half of the run), higher with a larger send buffer, and \
                  the record says that TCP is the limit";
     Ok(Findings {
@@ -176,8 +138,8 @@ pub(super) fn buffers(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             counted(results[0].len(), "run"),
             where_it_ran(bench),
         )],
-        claims: vec![Claim::new(claim, "fixed@alcc", "the flat TCP window follows the send buffer").got(all, cells)],
-        scenarios: vec![(CONSTANT.path, CONSTANT.text)],
+        claims: vec![Claim::new(claim, "fixed@alcc", "the flat TCP window follows the send buffer").got_each(cells)],
+        scenarios: vec![&CONSTANT],
         ..Findings::default()
     })
 }
@@ -194,5 +156,5 @@ fn level(runs: &[Run]) -> (f64, f64, f64) {
         })
         .collect();
     let of = |value: fn(&(f64, f64)) -> f64| mean(&halves.iter().map(value).collect::<Vec<_>>());
-    (of(|half| half.0), of(|half| half.1), over(runs, |run| run.limited).median)
+    (of(|half| half.0), of(|half| half.1), typical(runs, |run| run.limited))
 }

@@ -35,7 +35,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ],
         claims: claims.collect(),
         tables: vec![table(&ran, "Two flows", rows)],
-        scenarios: vec![(BESIDE.path, BESIDE.text)],
+        scenarios: vec![&BESIDE],
         ..Findings::default()
     }))
 }

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::Seed;
 use paceline_experiment::icn::SyntheticObject;
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 use paceline_report::svg::short;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::super::bench::Bench;
-use super::super::{Cell, Drawing, Findings, ReproduceError, Table};
+use super::super::reading::typical;
+use super::super::{Drawing, Findings, ReproduceError, Table, plain};
 use super::OURS;
 use super::network::{Links, Received};
-use super::run::{alone, claim, seeds, typical, virtual_only};
+use super::run::{self, claim, seeds, virtual_only};
 
 /// Objects, and bytes of each.
 const OBJECTS: usize = 100;
@@ -94,11 +95,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let objects: Vec<_> = (0..OBJECTS).map(object).collect();
     let runs: Vec<Vec<Cached>> =
         SIZES.iter().map(|size| seeds(bench, 3).map(|seed| run(*size, &objects, seed)).collect()).collect();
-    let cell = |at: usize, ours: String, holds: bool| Cell {
-        setup: format!("{} % of the objects", SIZES[at]),
-        ours,
-        holds,
-        command: alone("cache"),
+    let cell = |at: usize, ours: String, holds: bool| {
+        run::cell("cache", format!("{} % of the objects", SIZES[at]), ours, holds)
     };
     let upstream = |at: usize| typical(&runs[at], |run| run.upstream);
     let median = |at: usize| typical(&runs[at], |run| run.median);
@@ -135,32 +133,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ),
     ];
     let row = |at: usize| {
-        let cells = vec![
-            (percent(upstream(at)), String::new()),
-            (short(median(at)), String::new()),
-            (short(typical(&runs[at], |run| run.tail)), String::new()),
-        ];
-        (format!("{} %", SIZES[at]), cells)
+        let values = [percent(upstream(at)), short(median(at)), short(typical(&runs[at], |run| run.tail))];
+        plain(format!("{} %", SIZES[at]), values)
     };
-    let sheet = Sheet {
-        label: "Bytes from upstream by size of the cache".to_owned(),
-        x_title: "cache, % of the objects",
-        x: PlotAxis::linear(100.0),
-        rows: vec![ChartRow {
-            y_title: "from upstream, %",
-            y: PlotAxis::linear(100.0),
-            height: 220.0,
-            panels: vec![Panel {
-                lines: vec![PlotLine {
-                    class: palette::classes([OURS]).remove(0).into(),
-                    points: (0..SIZES.len()).map(|at| (SIZES[at] as f64, Some(100.0 * upstream(at)))).collect(),
-                    dots: true,
-                }],
-                ..Panel::default()
-            }],
-        }],
-        legend: Vec::new(),
-    };
+    let points = (0..SIZES.len()).map(|at| (SIZES[at] as f64, Some(100.0 * upstream(at))));
+    let line = PlotLine::dotted(palette::classes([OURS]).remove(0), points);
+    let chart = ChartRow::single("from upstream, %", PlotAxis::linear(100.0), 220.0, vec![line]);
+    let x = ("cache, % of the objects", PlotAxis::linear(100.0));
+    let sheet = Sheet::new("Bytes from upstream by size of the cache", x, vec![chart]);
     Ok(Findings {
         setup: vec![format!(
             "{OBJECTS} objects of {} kB, {FETCHES} fetches by Zipf's law (exponent {ZIPF}), one every {APART} s in the mean (exponential), over \
@@ -169,17 +149,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             BYTES / 1000,
         )],
         claims,
-        tables: vec![Table {
-            title: "By size of the cache".to_owned(),
-            note: "Medians over runs.".to_owned(),
-            columns: ["from upstream", "fetch p50, s", "fetch p95, s"].map(str::to_owned).to_vec(),
-            rows: (0..SIZES.len()).map(row).collect(),
-        }],
-        drawings: vec![Drawing {
-            title: "Bytes from upstream".to_owned(),
-            svg: sheet.draw(),
-            note: format!("{OURS}, medians."),
-        }],
+        tables: vec![Table::new(
+            "By size of the cache",
+            "Medians over runs.",
+            ["from upstream", "fetch p50, s", "fetch p95, s"],
+            (0..SIZES.len()).map(row),
+        )],
+        drawings: vec![Drawing::new("Bytes from upstream", &sheet, format!("{OURS}, medians."))],
         ..Findings::default()
     })
 }

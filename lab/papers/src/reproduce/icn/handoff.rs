@@ -6,10 +6,11 @@ use paceline_experiment::icn::{BIN, SyntheticObject};
 use paceline_report::svg::short;
 
 use super::super::bench::Bench;
-use super::super::{Cell, Findings, ReproduceError, Table};
+use super::super::reading::typical;
+use super::super::{Findings, ReproduceError, Table, plain};
 use super::OURS;
 use super::network::{Links, Received};
-use super::run::{alone, claim, seeds, typical, virtual_only};
+use super::run::{self, claim, seeds, virtual_only};
 use super::sources::over_time;
 
 /// When the first address goes, s.
@@ -148,12 +149,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     }
     let runs: Vec<Vec<Handoff>> =
         CASES.iter().map(|case| seeds(bench, 3).map(|seed| case.run(seed)).collect()).collect();
-    let cell = |at: usize, ours: String, holds: bool| Cell {
-        setup: CASES[at].name.to_owned(),
-        ours,
-        holds,
-        command: alone("handoff"),
-    };
+    let cell = |at: usize, ours: String, holds: bool| run::cell("handoff", CASES[at].name, ours, holds);
     let ms = |seconds: f64| format!("{} ms", short((seconds * 1e4).round() / 10.0));
     let all = || 0..CASES.len();
     let first = |at: usize| {
@@ -165,12 +161,12 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         cell(at, ms(got), got <= 1.0)
     };
     let more = |at: usize| {
-        let most = runs[at].iter().map(|run| run.received.more).fold(0.0, f64::max);
-        cell(at, format!("{} %", short((most * 100.0).round() / 100.0)), most <= 2.0)
+        let (ours, holds) = Received::little_more(runs[at].iter().map(|run| &run.received));
+        cell(at, ours, holds)
     };
     let whole = |at: usize| {
-        let right = runs[at].iter().filter(|run| run.received.whole).count();
-        cell(at, format!("{right} of {} fetches", runs[at].len()), right == runs[at].len())
+        let (ours, holds) = Received::all_whole(runs[at].iter().map(|run| &run.received));
+        cell(at, ours, holds)
     };
     let paper =
         "we expect that our mechanism can fast recover the data transmission when the path switches (future work)";
@@ -191,19 +187,15 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claim("every byte comes out once, in order and right (target of ours)", OURS, "", all().map(whole).collect()),
     ];
     let row = |at: usize| {
-        let of = |figure: &dyn Fn(&Handoff) -> f64| (short(typical(&runs[at], figure)), String::new());
-        let cells = vec![
-            of(&|run| run.first * 1e3),
-            of(&|run| run.settled * 1e3),
-            of(&|run| run.received.more),
-            of(&|run| run.received.stats.duplicates as f64),
+        let figures: [fn(&Handoff) -> f64; 4] = [
+            |run| run.first * 1e3,
+            |run| run.settled * 1e3,
+            |run| run.received.more,
+            |run| run.received.stats.duplicates as f64,
         ];
-        (CASES[at].name.to_owned(), cells)
+        plain(CASES[at].name, figures.map(|figure| short(typical(&runs[at], figure))))
     };
-    let drawn = |at: usize| {
-        let title = CASES[at].name;
-        over_time(title, &runs[at][0].received, 700.0)
-    };
+    let drawn = |at: usize| over_time(CASES[at].name, &runs[at][0].received, 700.0);
     Ok(Findings {
         setup: vec![format!(
             "Wi-Fi: W1, each access point on a channel of its own. Cellular: 40 Mbit/s, 50 ms. The first address goes after {LEAVES} s with \
@@ -211,13 +203,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
              before."
         )],
         claims,
-        tables: vec![Table {
-            title: "By hand-off".to_owned(),
-            note: "Medians over runs. First: until the first unit over the new address. More: bytes beyond the object's stored form.".to_owned(),
-            columns: ["first, ms", "90 %, ms", "more, %", "came twice"].map(str::to_owned).to_vec(),
-            rows: all().map(row).collect(),
-        }],
-        drawings: vec![drawn(1), drawn(2), drawn(4)],
+        tables: vec![Table::new(
+            "By hand-off",
+            "Medians over runs. First: until the first unit over the new address. More: bytes beyond the object's stored form.",
+            ["first, ms", "90 %, ms", "more, %", "came twice"],
+            all().map(row),
+        )],
+        drawings: [1, 2, 4].map(drawn).into(),
         ..Findings::default()
     })
 }

@@ -8,6 +8,7 @@ use paceline_experiment::icn::{BIN, FetchNode, SyntheticObject};
 use paceline_experiment::{Config, Graph, Seed, Topology};
 use paceline_icn::{FetchConfig, FetchStats, RouterConfig};
 use paceline_path::{Direction, Path, build_link};
+use paceline_report::svg::short;
 use paceline_sim::icn::{RouterNode, UpstreamOptions};
 use paceline_sim::{Body, NodeId, World};
 
@@ -144,6 +145,18 @@ pub(super) struct Received {
 }
 
 impl Received {
+    /// How many per cent more bytes came than the object's, the most of several fetches, and whether that is little: 2 % or less.
+    pub(super) fn little_more<'a>(all: impl IntoIterator<Item = &'a Self>) -> (String, bool) {
+        let most = all.into_iter().map(|received| received.more).fold(0.0, f64::max);
+        (format!("{} %", short((most * 100.0).round() / 100.0)), most <= 2.0)
+    }
+
+    /// How many of several fetches came out whole, and whether all did.
+    pub(super) fn all_whole<'a>(all: impl IntoIterator<Item = &'a Self>) -> (String, bool) {
+        let (whole, part): (Vec<_>, Vec<_>) = all.into_iter().partition(|received| received.whole);
+        (format!("{} of {} fetches", whole.len(), whole.len() + part.len()), part.is_empty())
+    }
+
     /// Seconds that it took.
     pub(super) fn seconds(&self) -> f64 {
         self.ended.map_or(f64::INFINITY, |ended| ended.since(self.began).as_secs_f64())

@@ -3,7 +3,7 @@
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
-use super::super::{Findings, ReproduceError, Table};
+use super::super::{Findings, ReproduceError, Table, plain};
 use super::REQUESTS;
 use super::run::{Ran, Run, claim};
 
@@ -31,6 +31,10 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             format!("requests of {units} units bring the rate that they ask for, within 1 % (the bound is ours)");
         claim(&text, &contestant(RATES[0], *units), paper, cells.collect())
     });
+    let row = |(row, rate): (usize, &u32)| {
+        let values: [String; UNITS.len()] = std::array::from_fn(|column| short(got(row * UNITS.len() + column)));
+        plain(format!("{rate} Mbit/s"), values)
+    };
     Ok(ran.found(Findings {
         setup: vec![
             "The paper's throughput falls short because its timer counts from when it fired; ours counts from the deadline before. What \
@@ -38,20 +42,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
                 .to_owned(),
         ],
         claims: claims.collect(),
-        tables: vec![Table {
-            title: "Throughput".to_owned(),
-            note: "Mbit/s of payload, by units in a request.".to_owned(),
-            columns: UNITS.map(|units| units.to_string()).to_vec(),
-            rows: RATES
-                .iter()
-                .enumerate()
-                .map(|(row, rate)| {
-                    let cell = |column: usize| (short(got(row * UNITS.len() + column)), String::new());
-                    (format!("{rate} Mbit/s"), (0..UNITS.len()).map(cell).collect())
-                })
-                .collect(),
-        }],
-        scenarios: vec![(REQUESTS.path, REQUESTS.text)],
+        tables: vec![Table::new(
+            "Throughput",
+            "Mbit/s of payload, by units in a request.",
+            UNITS.map(|units| units.to_string()),
+            RATES.iter().enumerate().map(row),
+        )],
+        scenarios: vec![&REQUESTS],
         ..Findings::default()
     }))
 }

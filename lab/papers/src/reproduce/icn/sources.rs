@@ -8,10 +8,11 @@ use paceline_report::palette;
 use paceline_report::svg::short;
 
 use super::super::bench::Bench;
-use super::super::{Cell, Drawing, Findings, ReproduceError, Table};
+use super::super::reading::typical;
+use super::super::{Drawing, Findings, ReproduceError, Table, plain};
 use super::OURS;
 use super::network::{Links, Received};
-use super::run::{alone, claim, rates_over_time, seeds, typical, virtual_only};
+use super::run::{self, claim, rates_over_time, seeds, virtual_only};
 
 /// Bytes of the object.
 const OBJECT: u64 = 30_000_000;
@@ -110,24 +111,19 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let runs: Vec<Vec<Received>> =
         CASES.iter().map(|case| seeds(bench, 3).map(|seed| case.run(seed)).collect()).collect();
     let mbps = |received: &Received| OBJECT as f64 * 8e-6 / received.seconds();
-    let cell = |at: usize, ours: String, holds: bool| Cell {
-        setup: CASES[at].name.to_owned(),
-        ours,
-        holds,
-        command: alone("sources"),
-    };
+    let cell = |at: usize, ours: String, holds: bool| run::cell("sources", CASES[at].name, ours, holds);
     let all = || 0..CASES.len();
     let used = |at: usize| {
         let (got, most) = (typical(&runs[at], mbps), OBJECT as f64 * 8e-6 / CASES[at].ideal());
         cell(at, format!("{} of {} Mbit/s", short(got), short(most)), got >= 0.9 * most)
     };
     let more = |at: usize| {
-        let most = runs[at].iter().map(|received: &Received| received.more).fold(0.0, f64::max);
-        cell(at, format!("{} %", short((most * 100.0).round() / 100.0)), most <= 2.0)
+        let (ours, holds) = Received::little_more(&runs[at]);
+        cell(at, ours, holds)
     };
     let whole = |at: usize| {
-        let right = runs[at].iter().filter(|received| received.whole).count();
-        cell(at, format!("{right} of {} fetches", runs[at].len()), right == runs[at].len())
+        let (ours, holds) = Received::all_whole(&runs[at]);
+        cell(at, ours, holds)
     };
     let claims = vec![
         claim(
@@ -140,17 +136,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claim("every byte comes out once, in order and right (target of ours)", OURS, "", all().map(whole).collect()),
     ];
     let row = |at: usize| {
-        let of = |figure: &dyn Fn(&Received) -> f64| (short(typical(&runs[at], figure)), String::new());
-        let stats =
-            |take: fn(&paceline_icn::FetchStats) -> u64| move |received: &Received| take(&received.stats) as f64;
-        let cells = vec![
-            of(&mbps),
-            (short(OBJECT as f64 * 8e-6 / CASES[at].ideal()), String::new()),
-            of(&|received| received.more),
-            of(&stats(|stats| stats.duplicates)),
-            of(&stats(|stats| stats.reassigned)),
+        let figures: [&dyn Fn(&Received) -> f64; 5] = [
+            &mbps,
+            &|_| OBJECT as f64 * 8e-6 / CASES[at].ideal(),
+            &|received| received.more,
+            &|received| received.stats.duplicates as f64,
+            &|received| received.stats.reassigned as f64,
         ];
-        (CASES[at].name.to_owned(), cells)
+        plain(CASES[at].name, figures.map(|figure| short(typical(&runs[at], figure))))
     };
     let last = &runs[CASES.len() - 1][0];
     Ok(Findings {
@@ -160,14 +153,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             OBJECT / 1_000_000,
         )],
         claims,
-        tables: vec![Table {
-            title: "By sources".to_owned(),
-            note: "Medians over runs. Possible: what the links carry while they are there. More: bytes beyond the object's stored form. Given \
-                   back: units that another source was asked for after all."
-                .to_owned(),
-            columns: ["Mbit/s", "possible", "more, %", "came twice", "given back"].map(str::to_owned).to_vec(),
-            rows: all().map(row).collect(),
-        }],
+        tables: vec![Table::new(
+            "By sources",
+            "Medians over runs. Possible: what the links carry while they are there. More: bytes beyond the object's stored form. Given \
+             back: units that another source was asked for after all.",
+            ["Mbit/s", "possible", "more, %", "came twice", "given back"],
+            all().map(row),
+        )],
         drawings: vec![over_time("Two sources, of which one dies", last, 60.0)],
         ..Findings::default()
     })
@@ -183,7 +175,7 @@ pub(super) fn over_time(title: &str, received: &Received, mbps: f64) -> Drawing 
             let rate = bins.iter().sum::<u64>() as f64 * 8e-6 / (4.0 * width);
             ((at as f64 + 0.5) * 4.0 * width, Some(rate))
         });
-        PlotLine { class: class.into(), points: points.collect(), dots: false }
+        PlotLine::new(class, points)
     });
     rates_over_time(
         title,

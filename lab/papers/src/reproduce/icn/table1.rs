@@ -6,10 +6,10 @@ use paceline_experiment::Seed;
 use paceline_experiment::icn::SyntheticObject;
 
 use super::super::bench::Bench;
-use super::super::{Cell, Findings, ReproduceError, Table};
+use super::super::{Findings, ReproduceError, Table, plain};
 use super::OURS;
 use super::network::Links;
-use super::run::{alone, claim, virtual_only};
+use super::run::{self, claim, virtual_only};
 
 /// Receivers, and bytes that each fetches.
 const RECEIVERS: [usize; 3] = [1, 100, 10_000];
@@ -42,20 +42,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let found = RECEIVERS.map(memory);
     let cell = |at: usize| {
         let ((bytes, whole), (first, _)) = (found[at], found[0]);
-        Cell {
-            setup: format!("{} receivers", RECEIVERS[at]),
-            ours: format!("{} bytes more than after one; {whole} objects", bytes as i64 - first as i64),
-            holds: bytes == first && whole == RECEIVERS[at],
-            command: alone("table1"),
-        }
+        let ours = format!("{} bytes more than after one; {whole} objects", bytes as i64 - first as i64);
+        let holds = bytes == first && whole == RECEIVERS[at];
+        run::cell("table1", format!("{} receivers", RECEIVERS[at]), ours, holds)
     };
     let text = "a router keeps nothing of a receiver: its tables have as many bytes after any number of them";
-    let row = |at: usize| {
-        let cells = vec![(found[at].0.to_string(), String::new()), (found[at].1.to_string(), String::new())];
-        (RECEIVERS[at].to_string(), cells)
-    };
-    let paper =
-        |name: &str, cells: [&str; 4]| (name.to_owned(), cells.map(|cell| (cell.to_owned(), String::new())).to_vec());
+    let row = |at: usize| plain(RECEIVERS[at].to_string(), [found[at].0, found[at].1].map(|count| count.to_string()));
+    let paper = |name: &str, cells: [&str; 4]| plain(name, cells.map(str::to_owned));
     Ok(Findings {
         setup: vec![
             "Processor time is measured by scripts/bench-icn (docs/results/icn.md): it belongs to real sockets on a quiet machine. Here: the \
@@ -64,22 +57,22 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ],
         claims: vec![claim(text, OURS, "0 bytes a connection; TCP: about 3000", vec![cell(1), cell(2)])],
         tables: vec![
-            Table {
-                title: "A router's tables".to_owned(),
-                note: "Buckets of sources, the queue, and what waits for an upstream router.".to_owned(),
-                columns: ["bytes", "objects fetched"].map(str::to_owned).to_vec(),
-                rows: (0..RECEIVERS.len()).map(row).collect(),
-            },
-            Table {
-                title: "The paper's table".to_owned(),
-                note: "500 Mbit/s, 10 ms, 100 users, 60 s.".to_owned(),
-                columns: ["CPU, %", "bytes a connection", "lines of code", "keeps state"].map(str::to_owned).to_vec(),
-                rows: vec![
+            Table::new(
+                "A router's tables",
+                "Buckets of sources, the queue, and what waits for an upstream router.",
+                ["bytes", "objects fetched"],
+                (0..RECEIVERS.len()).map(row),
+            ),
+            Table::new(
+                "The paper's table",
+                "500 Mbit/s, 10 ms, 100 users, 60 s.",
+                ["CPU, %", "bytes a connection", "lines of code", "keeps state"],
+                [
                     paper("Ours (the paper's)", ["4.8 \u{b1} 0.4", "0", "\u{2248} 500", "no"]),
                     paper("TCP with BBR", ["8.8 \u{b1} 0.6", "\u{2248} 3000", "> 15000", "yes"]),
                     paper("TCP with CUBIC", ["7.0 \u{b1} 0.5", "\u{2248} 3000", "> 15000", "yes"]),
                 ],
-            },
+            ),
         ],
         ..Findings::default()
     })

@@ -70,7 +70,7 @@ pub(super) fn rtt(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         setup: vec!["W1: 802.11ac, 866.7 Mbit/s, 1 ms of wire.".to_owned()],
         claims,
         tables: vec![table(&ran, "W1", [(0, "ours".to_owned()), (1, "idle".to_owned())].into_iter())],
-        scenarios: vec![(W1.path, W1.text)],
+        scenarios: vec![&W1],
         ..Findings::default()
     }))
 }
@@ -133,7 +133,7 @@ pub(super) fn optimised(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         setup: vec!["W1 and W2: 802.11ac, 866.7 Mbit/s.".to_owned()],
         claims,
         tables: vec![table(&ran, "Wi-Fi", rows)],
-        scenarios: vec![(W1.path, W1.text), (W2.path, W2.text)],
+        scenarios: vec![&W1, &W2],
         ..Findings::default()
     }))
 }
@@ -199,7 +199,7 @@ pub(super) fn compared(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ],
         claims,
         tables: vec![table(&ran, "Wi-Fi", rows)],
-        scenarios: places.iter().map(|(file, _)| (file.path, file.text)).collect(),
+        scenarios: places.iter().map(|(file, _)| *file).collect(),
         ..Findings::default()
     }))
 }
@@ -217,7 +217,7 @@ pub(super) fn several(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         setup: vec!["W5: 802.11ac, 866.7 Mbit/s, 1 ms of wire.".to_owned()],
         claims: vec![claim(text, OURS, "can fast converge to a fair share soon", (0..2).map(cell).collect())],
         tables: vec![table(&ran, "W5", places.iter().enumerate().map(|(at, (_, name))| (at, (*name).to_owned())))],
-        scenarios: places.iter().map(|(file, _)| (file.path, file.text)).collect(),
+        scenarios: places.iter().map(|(file, _)| *file).collect(),
         ..Findings::default()
     }))
 }

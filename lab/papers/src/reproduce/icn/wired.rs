@@ -41,7 +41,7 @@ pub(super) fn rates(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             (0..RATES.len()).map(cell).collect(),
         )],
         tables: vec![table(&ran, "By rate in Mbit/s", rows)],
-        scenarios: vec![(LINK.path, LINK.text)],
+        scenarios: vec![&LINK],
         ..Findings::default()
     }))
 }
@@ -78,7 +78,7 @@ pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         tables: vec![table(&ran, "All 35 s", NAMES.map(str::to_owned).into_iter().enumerate())],
         drawings: vec![over_time("Throughput as the bottleneck changes", 35.0, 1000.0, &ran.runs[0][0])],
         whole: true,
-        scenarios: vec![(STEPS.path, STEPS.text)],
+        scenarios: vec![&STEPS],
         ..Findings::default()
     }))
 }
@@ -87,7 +87,7 @@ pub(super) fn steps(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 fn over_time(title: &str, seconds: f64, mbps: f64, run: &Run) -> Drawing {
     let flows = run.series.flows.iter().map(|flow| curves::rate(&run.series, flow, 0.5));
     let classes = palette::classes([OURS]).into_iter().chain(palette::others());
-    let lines = flows.zip(classes).map(|(points, class)| PlotLine { class: class.into(), points, dots: false });
+    let lines = flows.zip(classes).map(|(points, class)| PlotLine::new(class, points));
     rates_over_time(title, seconds, mbps, lines.collect(), format!("{OURS}, first run."))
 }
 
@@ -157,7 +157,7 @@ pub(super) fn sharing(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         )],
         drawings: vec![over_time("Four flows over 100 Mbit/s", 75.0, 100.0, &ran.runs[0][0])],
         whole: true,
-        scenarios: vec![(SHARE.path, SHARE.text)],
+        scenarios: vec![&SHARE],
         ..Findings::default()
     }))
 }

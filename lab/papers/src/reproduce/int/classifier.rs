@@ -1,7 +1,7 @@
 //! Which losses were the medium's and which a full queue's, as receivers' hosts name them.
 
 use super::super::bench::{Bench, Setup};
-use super::super::{Cell, Claim, Findings, ReproduceError, Table};
+use super::super::{Cell, Findings, ReproduceError, Table, plain};
 use super::run::{Run, named, right};
 use super::{CHAIN, LOSS, percent};
 
@@ -32,7 +32,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             QUEUES[0],
             QUEUES[3],
         )],
-        scenarios: vec![(CHAIN.path, CHAIN.text)],
+        scenarios: vec![&CHAIN],
         ..Findings::default()
     };
     for (profile, shown) in PROFILES {
@@ -54,21 +54,15 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
                     |((condition, setup), sum): ((&(u32, f64), &Setup), &paceline_experiment::TelemetryOutcome)| {
                         let of = if overflow { &sum.overflow } else { &sum.medium };
                         let share = right(if overflow { of.overflow } else { of.medium }, of);
-                        Cell {
-                            setup: format!("{}, {} packets", percent(condition.1), condition.0),
-                            ours: format!("{:.1} % of {}", share * 100.0, of.all()),
-                            holds: share >= least,
-                            command: setup.command(),
-                        }
+                        let ours = format!("{:.1} % of {}", share * 100.0, of.all());
+                        setup.cell(format!("{}, {} packets", percent(condition.1), condition.0), ours, share >= least)
                     };
                 let cells: Vec<Cell> = conditions.iter().zip(&setups).zip(&sums).map(cell).collect();
                 let mut all = paceline_experiment::TelemetryOutcome::default();
                 sums.iter().for_each(|sum| all += sum);
                 let of = if overflow { all.overflow } else { all.medium };
-                rows.push((
-                    format!("{name}, {kind}"),
-                    [of.medium, of.overflow, of.unknown].map(|count| (count.to_string(), String::new())).to_vec(),
-                ));
+                let counts = [of.medium, of.overflow, of.unknown];
+                rows.push(plain(format!("{name}, {kind}"), counts.map(|count| count.to_string())));
                 // The paper's header cannot know of drops between two packets: a table shows what it makes of them, no claim.
                 if profile != "C3" {
                     continue;
@@ -80,15 +74,15 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
                     percent(least)
                 );
                 let paper = "medium losses are easily told from overflows, by loss ratio and capacity left";
-                findings.claims.push(Claim::new(claim, SENDER, paper).got(ours, cells));
+                findings.claims.push(setups[0].claim(claim, paper).got(ours, cells));
             }
         }
-        findings.tables.push(Table {
-            title: format!("Losses by cause, and by what they were called: {shown}"),
-            note: "Packets, over all shares of loss and all queues.".to_owned(),
-            columns: ["called the medium", "called a full queue", "not named"].map(str::to_owned).to_vec(),
+        findings.tables.push(Table::new(
+            format!("Losses by cause, and by what they were called: {shown}"),
+            "Packets, over all shares of loss and all queues.",
+            ["called the medium", "called a full queue", "not named"],
             rows,
-        });
+        ));
     }
     Ok(findings)
 }

@@ -1,15 +1,13 @@
 //! Figures 4 and 5: what hops see goes together with CUBIC's window.
 
 use paceline_cc::Nanos;
-use paceline_experiment::Series;
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
-use super::super::curves::Points;
-use super::super::reading::{counted, median, most};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
-use super::run::{Run, correlation, named, over, stated};
+use super::super::reading::{counted, median, most, over, stated};
+use super::super::{Drawing, Findings, ReproduceError, Table, plain};
+use super::run::{Run, correlation, named, over_time};
 use super::{CHAIN, LOSS, QUEUE, RATE, ROUND, percent};
 
 const CUBIC: &str = "cubic@tcp";
@@ -40,34 +38,13 @@ fn cuts(window: &[f64]) -> f64 {
     cuts
 }
 
-fn window(series: &Series) -> &[f64] {
-    series.flows.first().map_or(&[], |flow| &flow.window_packets)
-}
-
-fn points(series: &Series, values: &[f64]) -> Points {
-    let step = series.step.as_secs_f64();
-    values.iter().enumerate().map(|(at, value)| ((at + 1) as f64 * step, Some(*value))).collect()
-}
-
-fn sheet(label: &str, rows: Vec<(&'static str, Points)>) -> String {
-    let row = |(y_title, points): (&'static str, Points)| {
-        let high = points.iter().filter_map(|(_, y)| *y).fold(1.0, f64::max);
-        let lines = vec![PlotLine { class: "c-cubic".into(), points, dots: false }];
-        ChartRow {
-            y_title,
-            y: PlotAxis::linear(high * 1.05),
-            height: 130.0,
-            panels: vec![Panel { lines, ..Panel::default() }],
-        }
+/// Curves of the first run, each in a chart of its own.
+fn drawing(title: &str, label: &str, curves: Vec<(&'static str, PlotLine)>) -> Drawing {
+    let row = |(title, line): (&'static str, PlotLine)| {
+        ChartRow::single(title, PlotAxis::linear(highest([&line], 1.0) * 1.05), 130.0, vec![line])
     };
-    let sheet = Sheet {
-        label: label.to_owned(),
-        x_title: "time, s",
-        x: PlotAxis::linear(SHOWN),
-        rows: rows.into_iter().map(row).collect(),
-        legend: Vec::new(),
-    };
-    sheet.draw()
+    let rows = curves.into_iter().map(row).collect();
+    Drawing::new(title, &Sheet::new(label, ("time, s", PlotAxis::linear(SHOWN)), rows), "First run.")
 }
 
 /// Figure 4.
@@ -76,21 +53,14 @@ pub(super) fn losses(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let setups: Vec<Setup> = LOSSES.iter().map(setup).collect();
     let results = bench.run(&setups, |_, run| Run::of(run))?;
     let seen = |run: &Run| (run.telemetry.medium.all() + run.telemetry.overflow.all()) as f64;
-    let pairs: Vec<(f64, f64)> = results.iter().flatten().map(|run| (seen(run), cuts(window(&run.series)))).collect();
+    let pairs: Vec<(f64, f64)> = results.iter().flatten().map(|run| (seen(run), cuts(run.window()))).collect();
     let together = correlation(&pairs);
     let worst = most(&pairs.iter().map(|(seen, cuts)| cuts - seen).collect::<Vec<_>>());
-    let claim = |text: &str, paper: &str, ours: String, holds: bool| {
-        let command = setups[2].command();
-        let cell = Cell { setup: "all losses".to_owned(), ours: ours.clone(), holds, command };
-        Claim::new(text, CUBIC, paper).got(ours, vec![cell])
-    };
+    let claim =
+        |text: &str, paper: &str, ours: String, holds: bool| setups[2].found((text, paper), "all losses", ours, holds);
     let row = |(loss, runs): (&f64, &Vec<Run>)| {
-        let figures = [
-            over(runs, seen),
-            over(runs, |run| cuts(window(&run.series))),
-            over(runs, |run| median(window(&run.series))),
-        ];
-        (percent(*loss), figures.iter().map(|figure| (stated(figure), String::new())).collect())
+        let figures: [&dyn Fn(&Run) -> f64; 3] = [&seen, &|run| cuts(run.window()), &|run| median(run.window())];
+        plain(percent(*loss), figures.map(|figure| stated(&over(runs, figure))))
     };
     let telling = &results[2];
     let all = named(telling);
@@ -122,21 +92,18 @@ pub(super) fn losses(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
                 all.medium.all() > 0 && (all.medium.unknown as f64) < 0.01 * all.medium.all() as f64,
             ),
         ],
-        tables: vec![super::super::Table {
-            title: "Losses and cuts of a run".to_owned(),
-            note: "Medians over runs; the window in packets.".to_owned(),
-            columns: ["losses seen", "cuts", "median window"].map(str::to_owned).to_vec(),
-            rows: LOSSES.iter().zip(&results).map(row).collect(),
-        }],
-        drawings: vec![Drawing {
-            title: "CUBIC's window with 1 % of packets lost".to_owned(),
-            svg: sheet(
-                "CUBIC's window over time",
-                vec![("window, packets", points(&telling[0].series, window(&telling[0].series)))],
-            ),
-            note: "First run.".to_owned(),
-        }],
-        scenarios: vec![(CHAIN.path, CHAIN.text)],
+        tables: vec![Table::new(
+            "Losses and cuts of a run",
+            "Medians over runs; the window in packets.",
+            ["losses seen", "cuts", "median window"],
+            LOSSES.iter().zip(&results).map(row),
+        )],
+        drawings: vec![drawing(
+            "CUBIC's window with 1 % of packets lost",
+            "CUBIC's window over time",
+            vec![("window, packets", PlotLine::new("c-cubic", telling[0].window_over_time()))],
+        )],
+        scenarios: vec![&CHAIN],
         ..Findings::default()
     })
 }
@@ -149,7 +116,7 @@ pub(super) fn queue(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let first = (START_UP / STEP.as_secs_f64()) as usize;
     let pairs = |run: &Run| -> Vec<(f64, f64)> {
         let queue = run.series.queue_bytes.iter().map(|bytes| *bytes as f64 / PACKET);
-        queue.zip(window(&run.series).iter().copied()).skip(first).collect()
+        queue.zip(run.window().iter().copied()).skip(first).collect()
     };
     let together = over(&results[0], |run| correlation(&pairs(run)));
     let apart = over(&results[0], |run| {
@@ -157,12 +124,10 @@ pub(super) fn queue(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         median(&pairs(run).iter().filter(|(_, window)| *window > fits).map(apart).collect::<Vec<_>>())
     });
     let most_queued = over(&results[0], |run| most(&pairs(run).iter().map(|(queue, _)| *queue).collect::<Vec<_>>()));
-    let claim = |text: &str, paper: &str, ours: String, holds: bool| {
-        let cell = Cell { setup: "no loss".to_owned(), ours: ours.clone(), holds, command: setups[0].command() };
-        Claim::new(text, CUBIC, paper).got(ours, vec![cell])
-    };
-    let shown = &results[0][0].series;
-    let queued: Vec<f64> = shown.queue_bytes.iter().map(|bytes| *bytes as f64 / PACKET).collect();
+    let claim =
+        |text: &str, paper: &str, ours: String, holds: bool| setups[0].found((text, paper), "no loss", ours, holds);
+    let shown = &results[0][0];
+    let queued: Vec<f64> = shown.series.queue_bytes.iter().map(|bytes| *bytes as f64 / PACKET).collect();
     Ok(Findings {
         setup: vec![format!(
             "CUBIC over the chain without loss, {}; {} packets are in flight without a queue. Without the first {} s.",
@@ -190,15 +155,15 @@ pub(super) fn queue(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
                 most_queued.median >= QUEUE - 2.0,
             ),
         ],
-        drawings: vec![Drawing {
-            title: "The queue of the second radio, and the window".to_owned(),
-            svg: sheet(
-                "Queue and window over time",
-                vec![("queue, packets", points(shown, &queued)), ("window, packets", points(shown, window(shown)))],
-            ),
-            note: "First run.".to_owned(),
-        }],
-        scenarios: vec![(CHAIN.path, CHAIN.text)],
+        drawings: vec![drawing(
+            "The queue of the second radio, and the window",
+            "Queue and window over time",
+            vec![
+                ("queue, packets", PlotLine::new("c-cubic", over_time(&shown.series, &queued))),
+                ("window, packets", PlotLine::new("c-cubic", shown.window_over_time())),
+            ],
+        )],
+        scenarios: vec![&CHAIN],
         ..Findings::default()
     })
 }

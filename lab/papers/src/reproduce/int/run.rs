@@ -1,8 +1,6 @@
 //! What is kept of a run.
 
 use paceline_experiment::{NamedLosses, Series, TelemetryOutcome};
-use paceline_lab::stats::Median;
-use paceline_report::svg::short;
 
 use super::super::bench::Finished;
 
@@ -24,14 +22,10 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn of(run: &Finished<'_>) -> Self {
-        let rate = |flow: &paceline_experiment::FlowOutcome| {
-            let seconds = flow.end.since(flow.start).as_secs_f64();
-            if seconds > 0.0 { flow.wire_bytes_arrived as f64 * 8e-6 / seconds } else { 0.0 }
-        };
         let first = run.flow(0);
         let full = |hop: &paceline_experiment::HopOutcome| hop.stats.full.packets + hop.stats.aqm.packets;
         Self {
-            mbps: run.outcome.flows.iter().map(rate).collect(),
+            mbps: run.mbps(|flow| flow.wire_bytes_arrived),
             queue_ms: first.queue.quantile_ms(0.5).unwrap_or(0.0),
             retransmits: first.sender.retransmits as f64,
             telemetry: first.telemetry.unwrap_or_default(),
@@ -39,20 +33,22 @@ impl Run {
             series: run.series().clone(),
         }
     }
-}
 
-/// The median of a figure over runs, with its interval where there are enough.
-pub(super) fn over(runs: &[Run], figure: impl Fn(&Run) -> f64) -> Median {
-    let values: Vec<f64> = runs.iter().map(figure).collect();
-    Median::of(&values).unwrap_or(Median { median: 0.0, q25: 0.0, q75: 0.0, interval: None })
-}
-
-/// `9.81 [9.7, 9.9]`: the interval where there is one.
-pub(super) fn stated(median: &Median) -> String {
-    match median.interval {
-        Some((low, high)) => format!("{} [{}, {}]", short(median.median), short(low), short(high)),
-        None => short(median.median),
+    /// The first flow's window in packets, over time.
+    pub(super) fn window(&self) -> &[f64] {
+        self.series.flows.first().map_or(&[], |flow| &flow.window_packets)
     }
+
+    /// The same as a curve.
+    pub(super) fn window_over_time(&self) -> impl Iterator<Item = (f64, Option<f64>)> {
+        over_time(&self.series, self.window())
+    }
+}
+
+/// Values of a series over time; each stands at the end of its step.
+pub(super) fn over_time(series: &Series, values: &[f64]) -> impl Iterator<Item = (f64, Option<f64>)> {
+    let step = series.step.as_secs_f64();
+    values.iter().enumerate().map(move |(at, value)| ((at + 1) as f64 * step, Some(*value)))
 }
 
 /// Losses of several runs, by what they were called.

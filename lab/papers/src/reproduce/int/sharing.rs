@@ -1,10 +1,9 @@
 //! Fairness, which the paper leaves to later: beside CUBIC, among themselves, and with a receiver that lies.
 
-use paceline_report::svg::short;
-
 use super::super::bench::{Bench, Setup};
-use super::super::{Cell, Claim, Findings, ReproduceError};
-use super::run::{Run, over, stated};
+use super::super::reading::{over, stated};
+use super::super::{Findings, ReproduceError};
+use super::run::Run;
 use super::{CHAIN, LOSS, SHARING, percent};
 
 /// Who listens to telemetry.
@@ -34,13 +33,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let setups: Vec<Setup> =
             NAMES.iter().map(|name| beside(name).set_if(forged, "telemetry.forge", "medium")).collect();
         let results = bench.run(&setups, |_, run| Run::of(run))?;
-        for ((name, setup), runs) in NAMES.iter().zip(&setups).zip(&results) {
+        for (setup, runs) in setups.iter().zip(&results) {
             let kept = over(runs, kept);
             let most = if forged { 1.0 } else { 1.0 - least };
             let holds = (least..=most).contains(&kept.median);
             let ours = format!("CUBIC has {}", percent((kept.median * 1e3).round() / 1e3));
-            let cell = Cell { setup: "no loss".to_owned(), ours: ours.clone(), holds, command: setup.command() };
-            claims.push(Claim::new(format!("{claim} (median; target of ours)"), *name, paper).got(ours, vec![cell]));
+            let claim = format!("{claim} (median; target of ours)");
+            claims.push(setup.found((claim, paper), "no loss", ours, holds));
         }
     }
     for name in GROWING {
@@ -49,19 +48,16 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let results = bench.run(&setups, |_, run| Run::of(run))?;
         let cell = |((loss, setup), runs): ((&f64, &Setup), &Vec<Run>)| {
             let jain = over(runs, |run| paceline_lab::measure::jain(&run.mbps));
-            let ours = format!("Jain's index {}", stated(&jain));
-            Cell { setup: percent(*loss), ours, holds: jain.median >= 0.95, command: setup.command() }
+            setup.cell(percent(*loss), format!("Jain's index {}", stated(&jain)), jain.median >= 0.95)
         };
-        let cells: Vec<Cell> = LOSSES.iter().zip(&setups).zip(&results).map(cell).collect();
-        let worst = cells.iter().find(|cell| !cell.holds).or(cells.last());
-        let ours = worst.map_or_else(String::new, |cell| format!("{}: {}", cell.setup, cell.ours));
-        let claim = format!("four flows share with a Jain's index of {} or more (median; target of ours)", short(0.95));
-        claims.push(Claim::new(claim, name, "to be explored").got(ours, cells));
+        let cells = LOSSES.iter().zip(&setups).zip(&results).map(cell).collect();
+        let claim = "four flows share with a Jain's index of 0.95 or more (median; target of ours)";
+        claims.push(setups[0].claim(claim, "to be explored").got_worst(cells));
     }
     Ok(Findings {
         setup: vec!["Shares of the throughput over the whole run, the start included.".to_owned()],
         claims,
-        scenarios: vec![(SHARING.path, SHARING.text), (CHAIN.path, CHAIN.text)],
+        scenarios: vec![&SHARING, &CHAIN],
         ..Findings::default()
     })
 }

@@ -1,14 +1,14 @@
 //! Figure 7: how a window comes to its threshold, by equation (1) and as always.
 
 use paceline_cc::Nanos;
-use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
 use paceline_report::palette;
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
-use super::super::reading::counted;
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table};
-use super::run::{Run, over, stated};
+use super::super::reading::{counted, over, stated, typical};
+use super::super::{Drawing, Findings, ReproduceError, Table, plain};
+use super::run::Run;
 use super::{CHAIN, LOSS, ROUND};
 
 /// A twentieth of a round trip without queues.
@@ -27,15 +27,14 @@ const SHOWN: f64 = 1.0;
 
 /// Round trips from the start of the flow until the window is at its threshold; of the whole run when it never is.
 fn rounds(run: &Run) -> f64 {
-    let window = run.series.flows.first().map_or(&[][..], |flow| &flow.window_packets);
+    let window = run.window();
     let at = window.iter().position(|packets| *packets >= THRESHOLD - 0.5).unwrap_or(window.len());
     at as f64 * STEP.as_secs_f64() / ROUND
 }
 
 /// By how much the window differs after the part that is shown: its largest over its smallest.
 fn swing(run: &Run) -> f64 {
-    let window = run.series.flows.first().map_or(&[][..], |flow| &flow.window_packets);
-    let late = window.get((SHOWN / STEP.as_secs_f64()) as usize..).unwrap_or_default();
+    let late = run.window().get((SHOWN / STEP.as_secs_f64()) as usize..).unwrap_or_default();
     let (low, high) = late.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), at| (low.min(*at), high.max(*at)));
     if low > 0.0 && high > 0.0 { high / low } else { f64::INFINITY }
 }
@@ -44,13 +43,12 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let setup = |(name, _): &(&str, &str)| Setup::new(&CHAIN, name).set(LOSS, "0").sampled(STEP);
     let setups: Vec<Setup> = NAMES.iter().map(setup).collect();
     let results = bench.run(&setups, |_, run| Run::of(run))?;
-    let times: Vec<f64> = results.iter().map(|runs| over(runs, rounds).median).collect();
-    let again: Vec<f64> = results.iter().map(|runs| over(runs, |run| run.retransmits).median).collect();
+    let times: Vec<f64> = results.iter().map(|runs| typical(runs, rounds)).collect();
+    let again: Vec<f64> = results.iter().map(|runs| typical(runs, |run| run.retransmits)).collect();
     let dropped = over(&results[1], |run| run.dropped);
     let swings = over(&results[1], swing);
     let claim = |text: &str, who: usize, paper: &str, ours: String, holds: bool| {
-        let cell = Cell { setup: "no loss".to_owned(), ours: ours.clone(), holds, command: setups[who].command() };
-        Claim::new(text, NAMES[who].0, paper).got(ours, vec![cell])
+        setups[who].found((text, paper), "no loss", ours, holds)
     };
     let in_words = format!("{}, {}, {} (CUBIC, increments 2 and 3)", short(times[0]), short(times[2]), short(times[3]));
     let mut claims = vec![
@@ -86,35 +84,18 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ));
     }
     let row = |(at, (_, shown)): (usize, &(&str, &str))| {
-        let figures = [
-            over(&results[at], rounds),
-            over(&results[at], |run| run.dropped),
-            over(&results[at], |run| run.retransmits),
-            over(&results[at], |run| run.mbps[0]),
-        ];
-        ((*shown).to_owned(), figures.iter().map(|figure| (stated(figure), String::new())).collect())
+        let figures: [fn(&Run) -> f64; 4] = [rounds, |run| run.dropped, |run| run.retransmits, |run| run.mbps[0]];
+        plain(*shown, figures.map(|figure| stated(&over(&results[at], figure))))
     };
-    let classes: Vec<Class> = palette::classes(NAMES.map(|(name, _)| name)).into_iter().map(Class::from).collect();
-    let line = |(runs, class): (&Vec<Run>, &Class)| {
-        let window = runs[0].series.flows.first().map_or(&[][..], |flow| &flow.window_packets);
-        let points =
-            window.iter().enumerate().map(|(at, packets)| ((at + 1) as f64 * STEP.as_secs_f64(), Some(*packets)));
-        PlotLine { class: class.clone(), points: points.take_while(|(at, _)| *at <= SHOWN).collect(), dots: false }
+    let classes = palette::classes(NAMES.map(|(name, _)| name));
+    let line = |(runs, class): (&Vec<Run>, &String)| {
+        PlotLine::new(class.clone(), runs[0].window_over_time().take_while(|(at, _)| *at <= SHOWN))
     };
     let lines: Vec<PlotLine> = results.iter().zip(&classes).map(line).collect();
-    let high = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(THRESHOLD, f64::max);
-    let sheet = Sheet {
-        label: "Windows at the start".to_owned(),
-        x_title: "time, s",
-        x: PlotAxis::linear(SHOWN),
-        rows: vec![ChartRow {
-            y_title: "window, packets",
-            y: PlotAxis::linear(high * 1.05),
-            height: 220.0,
-            panels: vec![Panel { lines, ..Panel::default() }],
-        }],
-        legend: classes.into_iter().zip(NAMES.map(|(_, name)| name.to_owned())).collect(),
-    };
+    let y = PlotAxis::linear(highest(&lines, THRESHOLD) * 1.05);
+    let chart = ChartRow::single("window, packets", y, 220.0, lines);
+    let sheet = Sheet::new("Windows at the start", ("time, s", PlotAxis::linear(SHOWN)), vec![chart])
+        .legend(classes.into_iter().zip(NAMES.map(|(_, name)| name)));
     Ok(Findings {
         setup: vec![format!(
             "One flow over the chain without loss, threshold {} packets, {} of each. CUBIC without HyStart, which would end \
@@ -123,18 +104,14 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             counted(results[0].len(), "run"),
         )],
         claims,
-        tables: vec![Table {
-            title: "The start, and the whole run".to_owned(),
-            note: "Medians over runs.".to_owned(),
-            columns: ["round trips to the threshold", "drops", "sent again", "Mbit/s"].map(str::to_owned).to_vec(),
-            rows: NAMES.iter().enumerate().map(row).collect(),
-        }],
-        drawings: vec![Drawing {
-            title: "The window at the start".to_owned(),
-            svg: sheet.draw(),
-            note: "First run.".to_owned(),
-        }],
-        scenarios: vec![(CHAIN.path, CHAIN.text)],
+        tables: vec![Table::new(
+            "The start, and the whole run",
+            "Medians over runs.",
+            ["round trips to the threshold", "drops", "sent again", "Mbit/s"],
+            NAMES.iter().enumerate().map(row),
+        )],
+        drawings: vec![Drawing::new("The window at the start", &sheet, "First run.")],
+        scenarios: vec![&CHAIN],
         ..Findings::default()
     })
 }

@@ -1,13 +1,13 @@
 //! Figure 6: throughput against the share of packets that the radio loses.
 
 use paceline_lab::stats::Median;
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
 
 use super::super::bench::{Bench, Setup};
-use super::super::reading::counted;
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table};
-use super::run::{Run, over, stated};
+use super::super::reading::{counted, over, stated};
+use super::super::{Claim, Drawing, Findings, ReproduceError, Table};
+use super::run::Run;
 use super::{CHAIN, LOSS, RATE, percent};
 
 /// The paper's range of losses.
@@ -44,7 +44,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claims: claims(&grid),
         tables: vec![grid.table()],
         drawings: vec![grid.drawing()],
-        scenarios: vec![(CHAIN.path, CHAIN.text)],
+        scenarios: vec![&CHAIN],
         ..Findings::default()
     })
 }
@@ -74,13 +74,9 @@ impl Grid<'_> {
     ) -> Claim {
         let cell = |loss: usize| {
             let (holds, ours) = judge(loss);
-            let command = self.setups[loss * NAMES.len() + name].command();
-            Cell { setup: percent(LOSSES[loss]), ours, holds, command }
+            self.setups[loss * NAMES.len() + name].cell(percent(LOSSES[loss]), ours, holds)
         };
-        let cells: Vec<Cell> = losses.map(cell).collect();
-        let worst = cells.iter().find(|cell| !cell.holds).or(cells.last());
-        let ours = worst.map_or_else(String::new, |cell| format!("{}: {}", cell.setup, cell.ours));
-        Claim::new(claim, NAMES[name].0, paper).got(ours, cells)
+        self.setups[name].claim(claim, paper).got_worst(losses.map(cell).collect())
     }
 
     /// How many times CUBIC's throughput it has.
@@ -105,37 +101,21 @@ impl Grid<'_> {
             };
             ((*shown).to_owned(), (0..LOSSES.len()).map(cell).collect())
         };
-        Table {
-            title: "Throughput".to_owned(),
-            note: "Mbit/s on the wire: median, below it quartiles.".to_owned(),
-            columns: LOSSES.map(percent).to_vec(),
-            rows: NAMES.iter().enumerate().map(row).collect(),
-        }
+        let note = "Mbit/s on the wire: median, below it quartiles.";
+        Table::new("Throughput", note, LOSSES.map(percent), NAMES.iter().enumerate().map(row))
     }
 
     fn drawing(&self) -> Drawing {
-        let line = |(name, (_, _, class)): (usize, &(&str, &str, &'static str))| PlotLine {
-            class: (*class).into(),
-            points: (0..LOSSES.len()).map(|loss| (LOSSES[loss] * 100.0, Some(self.rate(loss, name).median))).collect(),
-            dots: true,
+        let line = |(name, (_, _, class)): (usize, &(&str, &str, &'static str))| {
+            let point = |loss: usize| (LOSSES[loss] * 100.0, Some(self.rate(loss, name).median));
+            PlotLine::dotted(*class, (0..LOSSES.len()).map(point))
         };
-        let sheet = Sheet {
-            label: "Throughput against loss".to_owned(),
-            x_title: "packets that the radio loses, %",
-            x: PlotAxis::linear(20.0),
-            rows: vec![ChartRow {
-                y_title: "Mbit/s",
-                y: PlotAxis::linear(RATE),
-                height: 240.0,
-                panels: vec![Panel {
-                    title: String::new(),
-                    note: String::new(),
-                    lines: NAMES.iter().enumerate().map(line).collect(),
-                }],
-            }],
-            legend: NAMES.iter().map(|(_, name, class)| ((*class).into(), (*name).to_owned())).collect(),
-        };
-        Drawing { title: "Throughput against loss".to_owned(), svg: sheet.draw(), note: String::new() }
+        let lines = NAMES.iter().enumerate().map(line).collect();
+        let row = ChartRow::single("Mbit/s", PlotAxis::linear(RATE), 240.0, lines);
+        let x = ("packets that the radio loses, %", PlotAxis::linear(20.0));
+        let sheet =
+            Sheet::new("Throughput against loss", x, vec![row]).legend(NAMES.map(|(_, name, class)| (class, name)));
+        Drawing::new("Throughput against loss", &sheet, "")
     }
 }
 

@@ -4,7 +4,7 @@ mod claims;
 mod figures;
 
 use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{least, mean, median, most};
+use super::super::reading::{least, mean, median, most, typical};
 use super::super::{Findings, ReproduceError, Table};
 use super::{FLOW_COMPLETION, Rival, chirping, plain};
 use paceline_report::svg::short;
@@ -141,7 +141,7 @@ impl Summary {
         Self {
             mean_ms: mean(&times(0)),
             long_ms: mean(&times(LONG)),
-            p99_ms: median(&runs.iter().map(|run| run.p99_ms).collect::<Vec<_>>()),
+            p99_ms: typical(&runs, |run| run.p99_ms),
             p50_ms: median(&runs.iter().filter_map(|run| run.quantiles_ms.get(50).copied()).collect::<Vec<_>>()),
             unfinished: runs.iter().map(|run| FLOWS.saturating_sub(run.completions.len() as u64)).sum(),
             runs,
@@ -211,7 +211,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         beside: claims::beside(&results),
         tables: RTTS_MS.map(|rtt_ms| table(&rivals, &results, rtt_ms)).into(),
         drawings: figures::drawings(&rivals, &results),
-        scenarios: vec![(FLOW_COMPLETION.path, FLOW_COMPLETION.text)],
+        scenarios: vec![&FLOW_COMPLETION],
         ..Findings::default()
     })
 }
@@ -228,12 +228,12 @@ fn table(rivals: &[Rival], results: &[Results], rtt_ms: u32) -> Table {
         )
     };
     let rows = results.iter().filter(|one| one.condition.rtt_ms == rtt_ms);
-    Table {
-        title: format!("RTT {rtt_ms} ms: mean completion time / 99th percentile of queueing delay, ms"),
-        note: "Over all runs; below it from the run with the least to the one with the most.".to_owned(),
-        columns: rivals.iter().map(|rival| rival.name.clone()).collect(),
-        rows: rows.map(|one| (one.condition.short_name(), one.of.iter().map(cell).collect())).collect(),
-    }
+    Table::new(
+        format!("RTT {rtt_ms} ms: mean completion time / 99th percentile of queueing delay, ms"),
+        "Over all runs; below it from the run with the least to the one with the most.",
+        rivals.iter().map(|rival| &rival.name),
+        rows.map(|one| (one.condition.short_name(), one.of.iter().map(cell).collect())),
+    )
 }
 
 #[cfg(test)]

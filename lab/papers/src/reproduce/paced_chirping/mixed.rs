@@ -4,8 +4,8 @@ use paceline_cc::Nanos;
 use paceline_experiment::Series;
 
 use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{least, mean, median, median_reached, most, rate, reached};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
+use super::super::reading::{least, mean, median, median_reached, most, rate, reached, typical};
+use super::super::{Drawing, Findings, ReproduceError, curves};
 use super::{MIXED, Rival, all, seconds};
 use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
@@ -56,7 +56,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let rivals = all("dctcp");
     let setups: Vec<Setup> = rivals.iter().map(|rival| Setup::new(&MIXED, &rival.contestant).sampled(STEP)).collect();
     let results = bench.run(&setups, |_, run| digest(run))?;
-    let fct = |runs: &[Run]| median(&runs.iter().map(|run| run.mean_ms).collect::<Vec<_>>());
+    let fct = |runs: &[Run]| typical(runs, |run| run.mean_ms);
     let time = |runs: &[Run], flow: usize| median_reached(&runs.iter().map(|run| run.times[flow]).collect::<Vec<_>>());
     let slow = &results[0];
     let stated = |time: Option<f64>, runs: &[Run], flow: usize| {
@@ -64,13 +64,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         format!("{} (then {} Mbit/s over the next second)", seconds(time), short(after))
     };
     let mut claims = Vec::new();
-    for ((rival, setup), runs) in rivals.iter().zip(&setups).zip(&results).skip(1) {
-        let cell = |text: &str, ours: String, holds: bool| Cell {
-            setup: text.to_owned(),
-            ours,
-            holds,
-            command: setup.command(),
-        };
+    for (setup, runs) in setups.iter().zip(&results).skip(1) {
         let (own, theirs) = (fct(runs), fct(slow));
         let all_done = runs.iter().all(|run| run.completed == 12);
         let each: Vec<f64> = runs.iter().map(|run| run.mean_ms).collect();
@@ -81,32 +75,21 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             short(most(&each)),
             short(theirs)
         );
-        claims.push(
-            Claim::new(
-                "the twelve flows of 1 MB take less time with chirping than with slow start, all twelve complete \
-                 (median over runs of their mean)",
-                &rival.contestant,
-                "the smaller flows complete faster",
-            )
-            .got(ours.clone(), vec![cell("120 Mbit/s, 20 ms, 24 Mbit/s of UDP", ours, own < theirs && all_done)]),
-        );
-        let cells: Vec<Cell> = (0..LONG)
-            .map(|flow| {
-                let (own, theirs) = (time(runs, flow), time(slow, flow));
-                let sooner = own.is_some_and(|own| theirs.is_none_or(|theirs| own < theirs));
-                let ours = format!("{}, with slow start {}", stated(own, runs, flow), stated(theirs, slow, flow));
-                cell(if flow == 0 { "first long flow" } else { "second long flow" }, ours, sooner)
-            })
-            .collect();
+        let claim = "the twelve flows of 1 MB take less time with chirping than with slow start, all twelve complete \
+                     (median over runs of their mean)";
+        let paper = "the smaller flows complete faster";
+        let condition = "120 Mbit/s, 20 ms, 24 Mbit/s of UDP";
+        claims.push(setup.found((claim, paper), condition, ours, own < theirs && all_done));
+        let cells = ["first long flow", "second long flow"].into_iter().enumerate().map(|(flow, name)| {
+            let (own, theirs) = (time(runs, flow), time(slow, flow));
+            let sooner = own.is_some_and(|own| theirs.is_none_or(|theirs| own < theirs));
+            let ours = format!("{}, with slow start {}", stated(own, runs, flow), stated(theirs, slow, flow));
+            setup.cell(name, ours, sooner)
+        });
+        let cells: Vec<_> = cells.collect();
         let ours = cells.iter().map(|cell| cell.ours.as_str()).collect::<Vec<_>>().join("; ");
-        claims.push(
-            Claim::new(
-                "each long flow reaches 80 % of its share of what UDP leaves sooner than with slow start (median)",
-                &rival.contestant,
-                "the long-lived flows accelerate faster",
-            )
-            .got(ours, cells),
-        );
+        let claim = "each long flow reaches 80 % of its share of what UDP leaves sooner than with slow start (median)";
+        claims.push(setup.claim(claim, "the long-lived flows accelerate faster").got(ours, cells));
     }
     Ok(Findings {
         setup: vec![format!(
@@ -116,7 +99,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         )],
         claims,
         drawings: drawings(&rivals, &results),
-        scenarios: vec![(MIXED.path, MIXED.text)],
+        scenarios: vec![&MIXED],
         ..Findings::default()
     })
 }
@@ -127,14 +110,10 @@ fn drawings(rivals: &[Rival], results: &[Vec<Run>]) -> Vec<Drawing> {
     let panel = |(rival, runs): (&Rival, &Vec<Run>)| {
         let series = runs[0].series.as_ref()?;
         let class = |index: usize| legend[index.min(names.len() - 1)].0.clone();
-        let line =
-            |(index, flow)| PlotLine { class: class(index), points: curves::rate(series, flow, 0.05), dots: false };
-        Some(Panel {
-            title: rival.name.clone(),
-            note: format!("1 MB in {} ms on average", short(runs[0].mean_ms)),
-            // Short flows first, so that they lie behind.
-            lines: series.flows.iter().enumerate().map(line).rev().collect(),
-        })
+        let line = |(index, flow)| PlotLine::new(class(index), curves::rate(series, flow, 0.05));
+        // Short flows first, so that they lie behind.
+        let lines = series.flows.iter().enumerate().map(line).rev().collect();
+        Some(Panel::new(&rival.name, format!("1 MB in {} ms on average", short(runs[0].mean_ms)), lines))
     };
     let panels: Vec<Panel> = rivals.iter().zip(results).filter_map(panel).collect();
     let row = |panels: &[Panel]| ChartRow {
@@ -143,16 +122,9 @@ fn drawings(rivals: &[Rival], results: &[Vec<Run>]) -> Vec<Drawing> {
         height: 150.0,
         panels: panels.to_vec(),
     };
-    let sheet = Sheet {
-        label: "Throughput of two long and twelve short flows over time".to_owned(),
-        x_title: "time, s",
-        x: PlotAxis::linear(LENGTH),
-        rows: panels.chunks(2).map(row).collect(),
-        legend,
-    };
-    vec![Drawing {
-        title: "Throughput of each flow".to_owned(),
-        svg: sheet.draw(),
-        note: "First run; means over 50 ms. The UDP traffic is not shown.".to_owned(),
-    }]
+    let rows = panels.chunks(2).map(row).collect();
+    let x = ("time, s", PlotAxis::linear(LENGTH));
+    let sheet = Sheet::new("Throughput of two long and twelve short flows over time", x, rows).legend(legend);
+    let note = "First run; means over 50 ms. The UDP traffic is not shown.";
+    vec![Drawing::new("Throughput of each flow", &sheet, note)]
 }

@@ -5,9 +5,9 @@ use paceline_experiment::Series;
 
 use super::super::bench::{Bench, Finished, Setup};
 use super::super::reading::{median, median_reached, most, peak_ms, rate, reached};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, curves};
-use super::{NEWCOMER, Rival, all, seconds};
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
+use super::super::{Claim, Drawing, Findings, ReproduceError, curves};
+use super::{NEWCOMER, Rival, all, legend, seconds};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
 use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(1);
@@ -54,7 +54,7 @@ fn digest(run: &Finished<'_>) -> Run {
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    let mut findings = Findings { scenarios: vec![(NEWCOMER.path, NEWCOMER.text)], ..Findings::default() };
+    let mut findings = Findings { scenarios: vec![&NEWCOMER], ..Findings::default() };
     for bottleneck in &BOTTLENECKS {
         let rivals = all(bottleneck.policy);
         let setup = |rival: &Rival| {
@@ -68,7 +68,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         };
         let setups: Vec<Setup> = rivals.iter().map(setup).collect();
         let results = bench.run(&setups, |_, run| digest(run))?;
-        claims(bottleneck, &rivals, &setups, &results, &mut findings.claims);
+        claims(bottleneck, &setups, &results, &mut findings.claims);
         findings.drawings.push(drawing(bottleneck, &rivals, &results));
         if findings.setup.is_empty() {
             findings.setup.push(format!(
@@ -81,7 +81,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     Ok(findings)
 }
 
-fn claims(bottleneck: &Bottleneck, rivals: &[Rival], setups: &[Setup], results: &[Vec<Run>], claims: &mut Vec<Claim>) {
+fn claims(bottleneck: &Bottleneck, setups: &[Setup], results: &[Vec<Run>], claims: &mut Vec<Claim>) {
     let time = |runs: &[Run]| median_reached(&runs.iter().map(|run| run.time).collect::<Vec<_>>());
     let peak = |runs: &[Run]| most(&runs.iter().map(|run| run.peak_ms).collect::<Vec<_>>());
     let slow = time(&results[0]);
@@ -89,11 +89,9 @@ fn claims(bottleneck: &Bottleneck, rivals: &[Rival], setups: &[Setup], results: 
         let after = median(&runs.iter().filter_map(|run| run.after_mbps).collect::<Vec<_>>());
         format!("{} (then {} Mbit/s over the next second)", seconds(time), short(after))
     };
-    for ((rival, setup), runs) in rivals.iter().zip(setups).zip(results).skip(1) {
+    for (setup, runs) in setups.iter().zip(results).skip(1) {
         let mut claim = |claim: String, paper: &str, ours: String, holds: bool| {
-            let setup_text = bottleneck.name.to_owned();
-            let cell = Cell { setup: setup_text, ours: ours.clone(), holds, command: setup.command() };
-            claims.push(Claim::new(claim, &rival.contestant, paper).got(ours, vec![cell]));
+            claims.push(setup.found((claim, paper), bottleneck.name, ours, holds));
         };
         let own = time(runs);
         claim(
@@ -130,27 +128,16 @@ fn drawing(bottleneck: &Bottleneck, rivals: &[Rival], results: &[Vec<Run>]) -> D
     for (rival, runs) in rivals.iter().zip(results) {
         let Some(series) = &runs[0].series else { continue };
         let start = runs[0].start;
-        let rate = around(curves::rate(series, &series.flows[1], 0.015), start);
-        rates.push(PlotLine { class: rival.class.into(), points: rate, dots: false });
-        let queue = around(curves::queue(series, 0.005), start);
-        queues.push(PlotLine { class: rival.class.into(), points: queue, dots: false });
+        rates.push(PlotLine::new(rival.class, around(curves::rate(series, &series.flows[1], 0.015), start)));
+        queues.push(PlotLine::new(rival.class, around(curves::queue(series, 0.005), start)));
     }
-    let high = queues.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(3.0, f64::max);
-    let row =
-        |y_title, y, lines| ChartRow { y_title, y, height: 150.0, panels: vec![Panel { lines, ..Panel::default() }] };
-    let sheet = Sheet {
-        label: "Throughput of a newcomer and queueing delay over time".to_owned(),
-        x_title: "time, s; the newcomer starts at 0.1",
-        x: PlotAxis::linear(shown),
-        rows: vec![
-            row("newcomer, Mbit/s", PlotAxis::linear(100.0), rates),
-            row("queue, ms", PlotAxis::linear(high * 1.05), queues),
-        ],
-        legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
-    };
-    Drawing {
-        title: bottleneck.name.to_owned(),
-        svg: sheet.draw(),
-        note: "First run. Throughput: means over 15 ms. Queue: largest delay of a packet in each 5 ms.".to_owned(),
-    }
+    let high = highest(&queues, 3.0);
+    let rows = vec![
+        ChartRow::single("newcomer, Mbit/s", PlotAxis::linear(100.0), 150.0, rates),
+        ChartRow::single("queue, ms", PlotAxis::linear(high * 1.05), 150.0, queues),
+    ];
+    let x = ("time, s; the newcomer starts at 0.1", PlotAxis::linear(shown));
+    let sheet = Sheet::new("Throughput of a newcomer and queueing delay over time", x, rows).legend(legend(rivals));
+    let note = "First run. Throughput: means over 15 ms. Queue: largest delay of a packet in each 5 ms.";
+    Drawing::new(bottleneck.name, &sheet, note)
 }

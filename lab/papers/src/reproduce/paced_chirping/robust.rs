@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use paceline_cc::Nanos;
 
 use super::super::bench::{Bench, Finished, SHIPPED_TRACE, Setup, mean_rate};
-use super::super::reading::{longest_silence, median, median_reached, most};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
+use super::super::reading::{longest_silence, median_reached, most, typical};
+use super::super::{Claim, Drawing, Findings, ReproduceError};
 use super::scale::{Start, start_up};
-use super::{Rival, SCALE, all};
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
+use super::{Rival, SCALE, all, legend};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
 use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(1);
@@ -99,7 +99,7 @@ impl Summary {
     fn of(runs: &[Run]) -> Self {
         Self {
             end: median_reached(&runs.iter().map(|run| run.start.end).collect::<Vec<_>>()),
-            peak_ms: median(&runs.iter().map(|run| run.start.peak_ms).collect::<Vec<_>>()),
+            peak_ms: typical(runs, |run| run.start.peak_ms),
             silence: most(&runs.iter().map(|run| run.silence).collect::<Vec<_>>()),
         }
     }
@@ -116,10 +116,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let results = bench.run(&setups, |_, run| digest(run))?;
     let summaries: Vec<Summary> = results.iter().map(|runs| Summary::of(runs)).collect();
     let mut claims = Vec::new();
-    for (index, rival) in rivals.iter().enumerate().skip(1) {
-        let at = index * CONDITIONS.len();
-        let (own, setups) = (&summaries[at..at + CONDITIONS.len()], &setups[at..at + CONDITIONS.len()]);
-        claims.extend(of_rival(rival, own, setups));
+    for (own, setups) in summaries.chunks(CONDITIONS.len()).zip(setups.chunks(CONDITIONS.len())).skip(1) {
+        claims.extend(of_rival(own, setups));
     }
     Ok(Findings {
         setup: vec![format!(
@@ -131,86 +129,64 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         )],
         claims,
         drawings: vec![drawing(&rivals, &summaries)],
-        scenarios: vec![(SCALE.path, SCALE.text)],
+        scenarios: vec![&SCALE],
         ..Findings::default()
     })
 }
 
-fn of_rival(rival: &Rival, own: &[Summary], setups: &[Setup]) -> Vec<Claim> {
+fn of_rival(own: &[Summary], setups: &[Setup]) -> [Claim; 3] {
     let time = |end: Option<f64>| end.map_or("not within the run".to_owned(), |end| format!("{} ms", short(end * 1e3)));
-    let cells = |judge: &dyn Fn(&Summary, &Summary) -> (String, bool), all: bool| -> Vec<Cell> {
+    let claim = |text: &str, all: bool, judge: &dyn Fn(&Summary, &Summary) -> (String, bool)| {
         let conditions = CONDITIONS.iter().enumerate().filter(|(_, condition)| all || !condition.is_clean());
-        conditions
-            .map(|(at, condition)| {
-                let (ours, holds) = judge(&own[at], &own[condition.clean]);
-                Cell { setup: condition.name.to_owned(), ours, holds, command: setups[at].command() }
-            })
-            .collect()
+        let cell = |(at, condition): (usize, &Condition)| {
+            let (ours, holds) = judge(&own[at], &own[condition.clean]);
+            setups[at].cell(condition.name, ours, holds)
+        };
+        let future = "left open: delayed acknowledgements, loss, reordering, links of variable rate";
+        setups[0].claim(text, future).got_each(conditions.map(cell).collect())
     };
-    let stated = |cells: &[Cell]| {
-        cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ")
-    };
-    let future = "left open: delayed acknowledgements, loss, reordering, links of variable rate";
-    let claim = |text: &str, cells: Vec<Cell>| Claim::new(text, &rival.contestant, future).got(stated(&cells), cells);
-    vec![
+    [
         claim(
             "the start-up ends within 1.3 times the time of the clean case (medians; target of ours)",
-            cells(
-                &|own, clean| {
-                    let soon = own.end.zip(clean.end).is_some_and(|(own, clean)| own <= 1.3 * clean);
-                    (format!("{}, clean {}", time(own.end), time(clean.end)), soon)
-                },
-                false,
-            ),
+            false,
+            &|own, clean| {
+                let soon = own.end.zip(clean.end).is_some_and(|(own, clean)| own <= 1.3 * clean);
+                (format!("{}, clean {}", time(own.end), time(clean.end)), soon)
+            },
         ),
         claim(
             "the start-up's largest queue is at most 3 times that of the clean case (medians; target of ours)",
-            cells(
-                &|own, clean| {
-                    let ours = format!("{} ms, clean {} ms", short(own.peak_ms), short(clean.peak_ms));
-                    (ours, own.peak_ms <= 3.0 * clean.peak_ms)
-                },
-                false,
-            ),
+            false,
+            &|own, clean| {
+                let ours = format!("{} ms, clean {} ms", short(own.peak_ms), short(clean.peak_ms));
+                (ours, own.peak_ms <= 3.0 * clean.peak_ms)
+            },
         ),
         claim(
             "it never stalls: from its first data to its third second no 250 ms pass in which the link could carry, nothing \
              waits and nothing arrives (longest of all runs; target of ours)",
-            cells(&|own, _| (format!("{} ms", short(own.silence * 1e3)), own.silence < STALL), true),
+            true,
+            &|own, _| (format!("{} ms", short(own.silence * 1e3)), own.silence < STALL),
         ),
     ]
 }
 
 fn drawing(rivals: &[Rival], summaries: &[Summary]) -> Drawing {
     let lines = |value: &dyn Fn(&Summary) -> Option<f64>| -> Vec<PlotLine> {
-        let of = |(index, rival): (usize, &Rival)| {
-            let own = &summaries[index * CONDITIONS.len()..(index + 1) * CONDITIONS.len()];
-            let points = own.iter().enumerate().map(|(at, summary)| (at as f64 + 1.0, value(summary))).collect();
-            PlotLine { class: rival.class.into(), points, dots: true }
+        let of = |(rival, own): (&Rival, &[Summary])| {
+            PlotLine::dotted(rival.class, (1..).zip(own).map(|(at, one)| (f64::from(at), value(one))))
         };
-        rivals.iter().enumerate().map(of).collect()
+        rivals.iter().zip(summaries.chunks(CONDITIONS.len())).map(of).collect()
     };
     let (times, peaks) = (lines(&|one| one.end.map(|end| end * 1e3)), lines(&|one| Some(one.peak_ms)));
-    let highest = |lines: &[PlotLine]| {
-        lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(10.0, f64::max) * 1.2
+    let row = |title, least, lines| {
+        let most = highest(&lines, 10.0) * 1.2;
+        ChartRow::single(title, PlotAxis::log(least, most), 130.0, lines)
     };
-    let row =
-        |y_title, y, lines| ChartRow { y_title, y, height: 130.0, panels: vec![Panel { lines, ..Panel::default() }] };
-    let (longest, largest) = (highest(&times), highest(&peaks));
-    let sheet = Sheet {
-        label: "Length and largest queue of a start-up under each condition".to_owned(),
-        x_title: "condition",
-        x: PlotAxis::linear(CONDITIONS.len() as f64 + 0.5),
-        rows: vec![
-            row("start-up, ms (log)", PlotAxis::log(10.0, longest), times),
-            row("largest queue, ms (log)", PlotAxis::log(0.5, largest), peaks),
-        ],
-        legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
-    };
+    let rows = vec![row("start-up, ms (log)", 10.0, times), row("largest queue, ms (log)", 0.5, peaks)];
+    let title = "Length and largest queue of a start-up under each condition";
+    let sheet = Sheet::new(title, ("condition", PlotAxis::linear(CONDITIONS.len() as f64 + 0.5)), rows);
     let named = CONDITIONS.iter().enumerate().map(|(at, condition)| format!("{}: {}", at + 1, condition.name));
-    Drawing {
-        title: "Length and largest queue of a start-up under each condition".to_owned(),
-        svg: sheet.draw(),
-        note: format!("Medians. Conditions: {}.", named.collect::<Vec<_>>().join("; ")),
-    }
+    let note = format!("Medians. Conditions: {}.", named.collect::<Vec<_>>().join("; "));
+    Drawing::new(title, &sheet.legend(legend(rivals)), note)
 }

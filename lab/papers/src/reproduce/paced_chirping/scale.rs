@@ -4,9 +4,9 @@ use paceline_cc::Nanos;
 
 use super::super::bench::{Bench, Finished, Setup};
 use super::super::reading::{mean, packets, peak_ms, start_up_end};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
-use super::{Rival, SCALE, all};
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
+use super::super::{Drawing, Findings, ReproduceError};
+use super::{Rival, SCALE, all, legend};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
 use paceline_report::svg::short;
 
 /// Rates of the link, Mbit/s.
@@ -45,30 +45,22 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         .map(|runs| RATES.iter().copied().zip(runs.iter().map(|runs| runs[0])).collect())
         .collect();
     let mut claims = Vec::new();
-    for (index, (rival, starts)) in rivals.iter().zip(&per_rival).enumerate().skip(1) {
+    for (starts, setups) in per_rival.iter().zip(setups.chunks(RATES.len())).skip(1) {
         let queued: Vec<f64> = starts.iter().map(|(mbps, start)| packets(start.peak_ms, *mbps)).collect();
         let middle = mean(&queued);
-        let cell = |(at, (mbps, start)): (usize, &(f64, Start))| Cell {
-            setup: format!("{mbps} Mbit/s"),
-            ours: format!(
-                "{} packets, start-up ends after {}",
-                short(queued[at]),
-                start.end.map_or("the run".to_owned(), |end| format!("{} ms", short(end * 1e3)))
-            ),
-            holds: start.end.is_some() && (queued[at] - middle).abs() <= 0.2 * middle,
-            command: setups[index * RATES.len() + at].command(),
+        let cell = |(at, (mbps, start)): (usize, &(f64, Start))| {
+            let end = start.end.map_or("the run".to_owned(), |end| format!("{} ms", short(end * 1e3)));
+            let ours = format!("{} packets, start-up ends after {end}", short(queued[at]));
+            let holds = start.end.is_some() && (queued[at] - middle).abs() <= 0.2 * middle;
+            setups[at].cell(format!("{mbps} Mbit/s"), ours, holds)
         };
         let cells = starts.iter().enumerate().map(cell).collect();
         let list = queued.iter().map(|packets| short(*packets)).collect::<Vec<_>>().join(", ");
-        claims.push(
-            Claim::new(
-                "the largest queue of a start-up, in packets, is the same from 10 Mbit/s to 10 Gbit/s: each within 20 % of \
-                 their mean (target of ours)",
-                &rival.contestant,
-                "queue delay will not depend on the window: it will remain scale-independent (100 to 150 Mb/s were tried)",
-            )
-            .got(format!("{list} packets; mean {}", short(middle)), cells),
-        );
+        let claim = "the largest queue of a start-up, in packets, is the same from 10 Mbit/s to 10 Gbit/s: each within 20 % of \
+                     their mean (target of ours)";
+        let paper =
+            "queue delay will not depend on the window: it will remain scale-independent (100 to 150 Mb/s were tried)";
+        claims.push(setups[0].claim(claim, paper).got(format!("{list} packets; mean {}", short(middle)), cells));
     }
     Ok(Findings {
         setup: vec![
@@ -78,40 +70,28 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ],
         claims,
         drawings: vec![drawing(&rivals, &per_rival)],
-        scenarios: vec![(SCALE.path, SCALE.text)],
+        scenarios: vec![&SCALE],
         ..Findings::default()
     })
 }
 
 fn drawing(rivals: &[Rival], per_rival: &[Vec<(f64, Start)>]) -> Drawing {
     let lines = |value: &dyn Fn(f64, &Start) -> Option<f64>| -> Vec<PlotLine> {
-        let line = |(rival, starts): (&Rival, &Vec<(f64, Start)>)| PlotLine {
-            class: rival.class.into(),
-            points: starts.iter().map(|(mbps, start)| (*mbps, value(*mbps, start))).collect(),
-            dots: true,
+        let line = |(rival, starts): (&Rival, &Vec<(f64, Start)>)| {
+            PlotLine::dotted(rival.class, starts.iter().map(|(mbps, start)| (*mbps, value(*mbps, start))))
         };
         rivals.iter().zip(per_rival).map(line).collect()
     };
     let queue = lines(&|mbps, start| Some(packets(start.peak_ms, mbps)));
     let time = lines(&|_, start| start.end.map(|end| end * 1e3));
-    let high = queue.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(10.0, f64::max);
-    let longest = time.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).fold(100.0, f64::max);
-    let row =
-        |y_title, y, lines| ChartRow { y_title, y, height: 170.0, panels: vec![Panel { lines, ..Panel::default() }] };
-    let sheet = Sheet {
-        label: "Largest queue and length of a start-up against the rate of the link".to_owned(),
-        x_title: "rate of the link, Mbit/s (logarithmic)",
-        x: PlotAxis::log(RATES[0], RATES[RATES.len() - 1]),
-        rows: vec![
-            row("largest queue, packets (log)", PlotAxis::log(1.0, high * 1.2), queue),
-            row("length of the start-up, ms", PlotAxis::linear(longest * 1.05), time),
-        ],
-        legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
-    };
-    Drawing {
-        title: "Queue and length of a start-up".to_owned(),
-        svg: sheet.draw(),
-        note: "Less than one packet is drawn at 1. A start-up that did not end within the second has no point below."
-            .to_owned(),
-    }
+    let (high, longest) = (highest(&queue, 10.0), highest(&time, 100.0));
+    let rows = vec![
+        ChartRow::single("largest queue, packets (log)", PlotAxis::log(1.0, high * 1.2), 170.0, queue),
+        ChartRow::single("length of the start-up, ms", PlotAxis::linear(longest * 1.05), 170.0, time),
+    ];
+    let label = "Largest queue and length of a start-up against the rate of the link";
+    let x = ("rate of the link, Mbit/s (logarithmic)", PlotAxis::log(RATES[0], RATES[RATES.len() - 1]));
+    let sheet = Sheet::new(label, x, rows).legend(legend(rivals));
+    let note = "Less than one packet is drawn at 1. A start-up that did not end within the second has no point below.";
+    Drawing::new("Queue and length of a start-up", &sheet, note)
 }

@@ -6,7 +6,7 @@ use paceline_experiment::{FlowSeries, Series};
 use super::super::bench::{Bench, Finished, Setup};
 use super::super::curves;
 use super::super::reading::{jain, least, mean, median, median_reached, most, packets, peak_ms, reached, start_up_end};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError};
+use super::super::{Drawing, Findings, ReproduceError};
 use super::{Rival, STAGGERED, all, plain, seconds};
 use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::logs::GREY;
@@ -68,6 +68,11 @@ fn newcomers<T: Copy>(runs: &[Run], values: impl Fn(&Run) -> &[T]) -> Vec<T> {
     runs.iter().flat_map(|run| values(run).to_vec()).collect()
 }
 
+/// The largest queueing delay in the second after a newcomer's start, ms.
+fn most_after(runs: &[Run]) -> f64 {
+    most(&newcomers(runs, |run| &run.peaks_ms).into_iter().map(|(_, after)| after).collect::<Vec<_>>())
+}
+
 const LENGTH: f64 = 60.0;
 
 /// Figure 1.
@@ -78,17 +83,11 @@ pub(super) fn dctcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         .set("down.queue", "step:threshold=2550us")
         .sampled(STEP);
     let runs = bench.run(std::slice::from_ref(&setup), |_, run| digest(run, 120.0, LENGTH))?.remove(0);
-    let cell = |ours: &str, holds: bool| {
-        let setup_text = "120 Mbit/s, 15 ms, threshold 0.17 BDP (2.55 ms)".to_owned();
-        vec![Cell { setup: setup_text, ours: ours.to_owned(), holds, command: setup.command() }]
-    };
     let claim = |claim: &str, paper: &str, ours: String, holds: bool| {
-        let cells = cell(&ours, holds);
-        Claim::new(claim, &rival.contestant, paper).got(ours, cells)
+        setup.found((claim, paper), "120 Mbit/s, 15 ms, threshold 0.17 BDP (2.55 ms)", ours, holds)
     };
-    let peaks = newcomers(&runs, |run| &run.peaks_ms);
-    let before = median(&peaks.iter().map(|(before, _)| *before).collect::<Vec<_>>());
-    let after = median(&peaks.iter().map(|(_, after)| *after).collect::<Vec<_>>());
+    let (before, after): (Vec<f64>, Vec<f64>) = newcomers(&runs, |run| &run.peaks_ms).into_iter().unzip();
+    let (before, after) = (median(&before), median(&after));
     let time = median_reached(&newcomers(&runs, |run| &run.times));
     let share = median(&newcomers(&runs, |run| &run.shares));
     let claims = vec![
@@ -121,7 +120,7 @@ pub(super) fn dctcp(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         )],
         claims,
         drawings: drawings(&[(&rival, &runs)], 120.0),
-        scenarios: vec![(STAGGERED.path, STAGGERED.text)],
+        scenarios: vec![&STAGGERED],
         ..Findings::default()
     })
 }
@@ -134,18 +133,11 @@ pub(super) fn chirping(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         rivals.iter().map(|rival| Setup::new(&STAGGERED, &rival.contestant).sampled(STEP)).collect();
     let results = bench.run(&setups, |_, run| digest(run, mbps, LENGTH))?;
     let time = |runs: &[Run]| median_reached(&newcomers(runs, |run| &run.times));
-    let after = |runs: &[Run]| most(&newcomers(runs, |run| &run.peaks_ms).iter().map(|(_, a)| *a).collect::<Vec<_>>());
-    let (slow, low) = (time(&results[0]), after(&results[0]));
+    let (slow, low) = (time(&results[0]), most_after(&results[0]));
     let mut claims = Vec::new();
-    for ((rival, setup), runs) in rivals.iter().zip(&setups).zip(&results).skip(1) {
+    for (setup, runs) in setups.iter().zip(&results).skip(1) {
         let mut claim = |claim: &str, paper: &str, ours: String, holds: bool| {
-            let cell = Cell {
-                setup: "150 Mbit/s, 15 ms, threshold 1 ms".to_owned(),
-                ours: ours.clone(),
-                holds,
-                command: setup.command(),
-            };
-            claims.push(Claim::new(claim, &rival.contestant, paper).got(ours, vec![cell]));
+            claims.push(setup.found((claim, paper), "150 Mbit/s, 15 ms, threshold 1 ms", ours, holds));
         };
         let own = time(runs);
         claim(
@@ -162,7 +154,7 @@ pub(super) fn chirping(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             format!("{} packets", short(first)),
             first <= 10.0,
         );
-        let own = after(runs);
+        let own = most_after(runs);
         claim(
             "the largest queue in the second after a newcomer's start is at most 2 ms above that with slow start \
              (largest of all runs; tolerance ours)",
@@ -189,7 +181,7 @@ pub(super) fn chirping(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         claims,
         drawings: drawings(&shown, mbps),
         figure: figure(&shown, mbps),
-        scenarios: vec![(STAGGERED.path, STAGGERED.text)],
+        scenarios: vec![&STAGGERED],
         ..Findings::default()
     })
 }
@@ -197,10 +189,10 @@ pub(super) fn chirping(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
 /// Throughput of each flow and the queue over time, in the first run of each.
 fn drawings(shown: &[(&Rival, &[Run])], mbps: f64) -> Vec<Drawing> {
     let high = highest(shown);
-    let drawing = |shown: &[(&Rival, &[Run])]| Drawing {
-        title: shown.iter().map(|(rival, _)| rival.name.as_str()).collect::<Vec<_>>().join("; "),
-        svg: sheet(shown, mbps, high).draw(),
-        note: "First run. Throughput: means over 200 ms. Queue: largest delay of a packet in each 50 ms.".to_owned(),
+    let drawing = |shown: &[(&Rival, &[Run])]| {
+        let title = shown.iter().map(|(rival, _)| rival.name.as_str()).collect::<Vec<_>>().join("; ");
+        let note = "First run. Throughput: means over 200 ms. Queue: largest delay of a packet in each 50 ms.";
+        Drawing::new(title, &sheet(shown, mbps, high), note)
     };
     shown.chunks(3).map(drawing).collect()
 }
@@ -219,8 +211,7 @@ fn figure(shown: &[(&Rival, &[Run])], mbps: f64) -> Option<String> {
         panel.title = "DCTCP, paced chirping".to_owned();
     }
     for (panel, (_, runs)) in queues.panels.iter_mut().zip(both) {
-        let after: Vec<f64> = newcomers(runs, |run| &run.peaks_ms).iter().map(|(_, after)| *after).collect();
-        panel.note = format!("at most {} ms after a flow starts", short(most(&after)));
+        panel.note = format!("at most {} ms after a flow starts", short(most_after(runs)));
     }
     Some(sheet.file())
 }
@@ -239,27 +230,15 @@ fn sheet(shown: &[(&Rival, &[Run])], mbps: f64, high: f64) -> Sheet {
     let (mut rates, mut queues) = (Vec::new(), Vec::new());
     for (rival, runs) in shown {
         let Some(series) = &runs[0].series else { continue };
-        let line = |(flow, class): (&FlowSeries, &Class)| PlotLine {
-            class: class.clone(),
-            points: curves::rate(series, flow, 0.2),
-            dots: false,
-        };
-        rates.push(Panel {
-            title: rival.name.clone(),
-            note: format!("Jain {:.3}", runs[0].jain),
-            lines: series.flows.iter().zip(&classes).map(line).collect(),
-        });
-        let points = curves::queue(series, 0.05);
-        queues.push(Panel { lines: vec![PlotLine { class: GREY.into(), points, dots: false }], ..Panel::default() });
+        let line = |(flow, class): (&FlowSeries, &Class)| PlotLine::new(class.clone(), curves::rate(series, flow, 0.2));
+        let lines = series.flows.iter().zip(&classes).map(line).collect();
+        rates.push(Panel::new(&rival.name, format!("Jain {:.3}", runs[0].jain), lines));
+        queues.push(Panel::new("", "", vec![PlotLine::new(GREY, curves::queue(series, 0.05))]));
     }
-    Sheet {
-        label: "Throughput of four flows and queueing delay over time".to_owned(),
-        x_title: "time, s",
-        x: PlotAxis::linear(LENGTH),
-        rows: vec![
-            ChartRow { y_title: "throughput, Mbit/s", y: PlotAxis::linear(mbps * 1.05), height: 170.0, panels: rates },
-            ChartRow { y_title: "queue, ms", y: PlotAxis::linear(high * 1.05), height: 90.0, panels: queues },
-        ],
-        legend: classes.into_iter().zip(names.map(str::to_owned)).collect(),
-    }
+    let rows = vec![
+        ChartRow { y_title: "throughput, Mbit/s", y: PlotAxis::linear(mbps * 1.05), height: 170.0, panels: rates },
+        ChartRow { y_title: "queue, ms", y: PlotAxis::linear(high * 1.05), height: 90.0, panels: queues },
+    ];
+    let label = "Throughput of four flows and queueing delay over time";
+    Sheet::new(label, ("time, s", PlotAxis::linear(LENGTH)), rows).legend(classes.into_iter().zip(names))
 }

@@ -9,11 +9,11 @@ mod apart;
 use std::fmt::Write;
 
 use super::super::super::bench::{self, Bench, SHIPPED_TRACES, Setup};
+use super::super::super::reading::typical;
 use super::super::super::{Cell, Claim, Findings, PaperSettings, ReproduceError, Table};
 use super::super::run::Run;
 use super::{Comparison, Link, Runs, is_there, where_it_ran};
 use paceline_lab::run::World;
-use paceline_lab::stats::Median;
 use paceline_report::svg::short;
 
 use apart::{Apart, FIGURES, Figure, JUDGED, Judgement, PAPER, TARGET, Unit, Verdict};
@@ -70,8 +70,7 @@ impl<'a> Row<'a> {
 
     /// Share of chunks for which TCP was the limit, %.
     fn limited(&self) -> f64 {
-        let limited: Vec<f64> = self.runs.runs.iter().map(|run| 100.0 * run.limited).collect();
-        Median::of(&limited).map_or(0.0, |median| median.median)
+        typical(&self.runs.runs, |run| 100.0 * run.limited)
     }
 }
 
@@ -137,7 +136,7 @@ pub(in super::super) fn conduct(bench: &Bench<'_>) -> Result<Findings, Reproduce
         claims: claims(&rows),
         tables: vec![table(&rows)],
         drawings: drawings.collect(),
-        scenarios: vec![(super::CELLULAR.path, super::CELLULAR.text), (super::RAPID.path, super::RAPID.text)],
+        scenarios: vec![&super::CELLULAR, &super::RAPID],
         page: Some(("fidelity.md", page(bench, &rows))),
         ..Findings::default()
     })
@@ -171,14 +170,12 @@ fn claims(rows: &[Row<'_>]) -> Vec<Claim> {
             let apart = row.figures[at].as_ref()?;
             let (own, native) = (short(apart.above.median), short(apart.native.median));
             let ours = format!("{own} {}, native {native}; within pairs of runs {}", figure.unit, apart.percent());
-            let (setup, command) = (row.link.name.clone(), row.runs.command.clone());
-            Some(Cell { setup, ours, holds: apart.within(TARGET), command })
+            Some(Cell::new(&row.link.name, ours, apart.within(TARGET), &row.runs.command))
         };
-        let cells: Vec<Cell> = rows.iter().filter(|row| row.contestant == contestant).filter_map(cell).collect();
-        let all = cells.iter().map(|cell| format!("{}: {}", cell.setup, cell.ours)).collect::<Vec<_>>().join("; ");
+        let cells = rows.iter().filter(|row| row.contestant == contestant).filter_map(cell).collect();
         let close = if figure.unit == Unit::Delay { ", or 1 ms" } else { "" };
         let text = format!("{} within 5 % of native{close} (target of ours)", figure.name);
-        Claim::new(text, contestant, "within 3 to 10 % of native").got(all, cells)
+        Claim::new(text, contestant, "within 3 to 10 % of native").got_each(cells)
     };
     let of = |contestant: &&str| {
         FIGURES.iter().take(JUDGED).enumerate().map(|(at, figure)| claim(contestant, at, figure)).collect::<Vec<_>>()
@@ -193,12 +190,9 @@ fn table(rows: &[Row<'_>]) -> Table {
     };
     let row =
         |row: &Row<'_>| (format!("{}: {}", row.link.name, row.contestant), row.figures.iter().map(cell).collect());
-    Table {
-        title: "Native / above TCP".to_owned(),
-        note: "Medians over runs, below them the difference within pairs of runs, with its 95 % interval.".to_owned(),
-        columns: FIGURES.iter().map(|figure| format!("{}, {}", figure.name, figure.unit)).collect(),
-        rows: rows.iter().map(row).collect(),
-    }
+    let note = "Medians over runs, below them the difference within pairs of runs, with its 95 % interval.";
+    let columns = FIGURES.iter().map(|figure| format!("{}, {}", figure.name, figure.unit));
+    Table::new("Native / above TCP", note, columns, rows.iter().map(row))
 }
 
 /// What the simulator can remove.

@@ -82,11 +82,9 @@ fn judged(
 
 /// A claim over conditions of which the worst comes first.
 fn claim(text: String, paper: &str, rival: &Rival, index: usize, judged: &[(&Results, Verdict)]) -> Claim {
-    let cell = |(one, verdict): &(&Results, Verdict)| Cell {
-        setup: one.condition.name(),
-        ours: format!("{}{}", verdict.stated, one.of[index].caveat()),
-        holds: verdict.holds(),
-        command: one.condition.setup(rival).command(),
+    let cell = |(one, verdict): &(&Results, Verdict)| {
+        let ours = format!("{}{}", verdict.stated, one.of[index].caveat());
+        one.condition.setup(rival).cell(one.condition.name(), ours, verdict.holds())
     };
     let cells: Vec<Cell> = judged.iter().map(cell).collect();
     Claim::new(text, &rival.contestant, paper).got(summary(&cells), cells)

@@ -2,7 +2,7 @@
 
 use super::super::super::Drawing;
 use super::super::super::reading::mean;
-use super::super::Rival;
+use super::super::{Rival, legend};
 use super::{LOADS, READINGS, RTTS_MS, Results, Summary};
 use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::short;
@@ -36,34 +36,24 @@ fn sheet(
     results: &[&Results],
     y_title: &'static str,
     y: PlotAxis,
-    (x_title, x): (&'static str, PlotAxis),
+    x: (&'static str, PlotAxis),
     (curve, note): (Curve<'_>, &dyn Fn(&Results) -> String),
-) -> String {
-    let panel = |one: &&Results| Panel {
-        title: format!("{} % load{}", one.condition.load, if one.condition.greedy { ", greedy flow" } else { "" }),
-        note: note(one),
-        lines: rivals
-            .iter()
-            .zip(&one.of)
-            .map(|(rival, summary)| PlotLine { class: rival.class.into(), points: curve(summary), dots: false })
-            .collect(),
+) -> Sheet {
+    let panel = |one: &&Results| {
+        let title = format!("{} % load{}", one.condition.load, if one.condition.greedy { ", greedy flow" } else { "" });
+        let lines = rivals.iter().zip(&one.of).map(|(rival, summary)| PlotLine::new(rival.class, curve(summary)));
+        Panel::new(title, note(one), lines.collect())
     };
     let row =
         |results: &[&Results]| ChartRow { y_title, y, height: 170.0, panels: results.iter().map(panel).collect() };
-    let sheet = Sheet {
-        label: format!("{y_title} against {x_title} under each load, without and with a greedy flow"),
-        x_title,
-        x,
-        rows: results.chunks(LOADS.len()).map(row).collect(),
-        legend: rivals.iter().map(|rival| (rival.class.into(), rival.name.clone())).collect(),
-    };
-    sheet.draw()
+    let label = format!("{y_title} against {} under each load, without and with a greedy flow", x.0);
+    Sheet::new(label, x, results.chunks(LOADS.len()).map(row).collect()).legend(legend(rivals))
 }
 
 fn times(title: &str, rivals: &[Rival], results: &[&Results]) -> Drawing {
     let all = || results.iter().flat_map(|one| &one.of).flat_map(by_size).filter_map(|(_, time)| time);
     let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(1.0, f64::max));
-    let svg = sheet(
+    let sheet = sheet(
         rivals,
         results,
         "completion time, ms (log)",
@@ -71,11 +61,8 @@ fn times(title: &str, rivals: &[Rival], results: &[&Results]) -> Drawing {
         ("size of the flow, kB (logarithmic)", PlotAxis::log(1.0, 5000.0)),
         (&by_size, &|_| String::new()),
     );
-    Drawing {
-        title: format!("Completion time against size: {title}"),
-        svg,
-        note: "Means over the flows of a third of a decade of sizes, over all runs.".to_owned(),
-    }
+    let note = "Means over the flows of a third of a decade of sizes, over all runs.";
+    Drawing::new(format!("Completion time against size: {title}"), &sheet, note)
 }
 
 /// Mean completion time in ms by size in kB.
@@ -100,7 +87,7 @@ fn queues(title: &str, rivals: &[Rival], results: &[&Results]) -> Drawing {
         let highest = one.of.iter().map(|summary| summary.p99_ms).fold(0.0, f64::max);
         format!("p99 {} to {} ms", short(lowest), short(highest))
     };
-    let svg = sheet(
+    let sheet = sheet(
         rivals,
         results,
         "packets below, %",
@@ -108,12 +95,8 @@ fn queues(title: &str, rivals: &[Rival], results: &[&Results]) -> Drawing {
         ("queueing delay, ms (logarithmic)", PlotAxis::log(0.05, high * 1.1)),
         (&cdf, &note),
     );
-    Drawing {
-        title: format!("Distribution of queueing delay: {title}"),
-        svg,
-        note: "Share of the 1000 flows' packets that waited no longer; for each share the mean over the runs."
-            .to_owned(),
-    }
+    let note = "Share of the 1000 flows' packets that waited no longer; for each share the mean over the runs.";
+    Drawing::new(format!("Distribution of queueing delay: {title}"), &sheet, note)
 }
 
 /// Shares in per cent by queueing delay in ms.

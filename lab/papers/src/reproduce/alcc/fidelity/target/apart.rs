@@ -2,15 +2,13 @@
 
 use std::fmt;
 
-use super::super::super::run::Run;
+use super::super::super::run::{CLOSE_MS, Run};
 use paceline_lab::stats::Median;
 
 /// How far a figure may be from native, %.
 pub(super) const TARGET: f64 = 5.0;
 /// What the paper's summary allows, %.
 pub(super) const PAPER: f64 = 10.0;
-/// Two delays that are closer agree, ms: an opportunity of a delivery trace comes in whole milliseconds.
-const CLOSE_MS: f64 = 1.0;
 
 /// A figure of a run.
 pub(super) struct Figure {
