@@ -21,7 +21,7 @@ use std::str::FromStr;
 
 use paceline_lab::input::compressed;
 
-use crate::read::TrajectoryError;
+use crate::read::FileError;
 use crate::trajectory::Trajectory;
 pub use copies::Copies;
 use flow::Flows;
@@ -71,8 +71,8 @@ pub fn unread(head: &[u8]) -> Option<String> {
 /// Reads a capture (pcap or pcapng, of any link type that has IP packets): the flow that is wanted, else the one that sent most.
 ///
 /// # Errors
-/// [`TrajectoryError`] when it is not a capture, is damaged at its start, has not the flow, or no TCP at all.
-pub fn read(file: &str, from: impl Read, wanted: Option<FourTuple>) -> Result<Trajectory, TrajectoryError> {
+/// [`FileError`] when it is not a capture, is damaged at its start, has not the flow, or no TCP at all.
+pub fn read(file: &str, from: impl Read, wanted: Option<FourTuple>) -> Result<Trajectory, FileError> {
     let mut flows = Flows::default();
     let notes = packets(file, from, &mut |packet| flows.take(file, packet))?;
     let mut trajectory = flows.trajectory(file, wanted)?;
@@ -85,20 +85,20 @@ pub fn read(file: &str, from: impl Read, wanted: Option<FourTuple>) -> Result<Tr
 /// A file that is damaged or cut off is read up to there. Each packet is given as often as it is in the file: [`Copies`] knows them again.
 ///
 /// # Errors
-/// [`TrajectoryError`] when it is not a capture, is damaged at its start, or has no IP packets: with what it has. What `take` says.
+/// [`FileError`] when it is not a capture, is damaged at its start, or has no IP packets: with what it has. What `take` says.
 pub fn packets(
     file: &str,
     mut from: impl Read,
-    take: &mut impl FnMut(&CapturedPacket) -> Result<(), TrajectoryError>,
-) -> Result<Vec<String>, TrajectoryError> {
+    take: &mut impl FnMut(&CapturedPacket) -> Result<(), FileError>,
+) -> Result<Vec<String>, FileError> {
     let mut head = Vec::new();
     let read = (&mut from).take(16).read_to_end(&mut head);
-    read.map_err(|error| TrajectoryError::new(file, 0, format!("cannot be read ({error}); name a capture")))?;
+    read.map_err(|error| FileError::new(file, 0, format!("cannot be read ({error}); name a capture")))?;
     if !is_capture(&head) {
         let problem = unread(&head);
         let problem =
             problem.as_deref().unwrap_or("it is not a capture; give a pcap or pcapng file, such as tcpdump writes");
-        return Err(TrajectoryError::new(file, 0, problem));
+        return Err(FileError::new(file, 0, problem));
     }
     let (mut findings, mut order) = (Findings::default(), Order::default());
     let ended = records(head.as_slice().chain(from), &mut |record| match findings.packet(record) {
@@ -114,9 +114,9 @@ pub fn packets(
     if findings.packets == 0 {
         if let Some(Broken { problem, .. }) = broken {
             let problem = format!("it is damaged or cut off ({problem}); give the whole file");
-            return Err(TrajectoryError::new(file, 0, problem));
+            return Err(FileError::new(file, 0, problem));
         }
-        return Err(TrajectoryError::new(file, 0, findings.refusal()));
+        return Err(FileError::new(file, 0, findings.refusal()));
     }
     let mut notes = Vec::new();
     if let Some(Broken { number, problem }) = broken {

@@ -18,7 +18,7 @@ use std::io::{BufRead, Read};
 
 use paceline_lab::input::compressed;
 
-use crate::read::TrajectoryError;
+use crate::read::FileError;
 use crate::trajectory::{FlowPhase, MOST_POINTS, Origin, Trajectory, TrajectoryPoint, median};
 use event::Event;
 use form::{SEPARATOR, contained, sequence};
@@ -37,13 +37,13 @@ const NOTE: &str = "its round trips are in seconds, by its time stamps; qlog has
 /// is read up to there, and has a note of it.
 ///
 /// # Errors
-/// [`TrajectoryError`] when it is not a qlog of a version that is known here, is damaged at its start or too long, or says nothing of a window.
-pub fn read(file: &str, mut from: impl BufRead) -> Result<Trajectory, TrajectoryError> {
+/// [`FileError`] when it is not a qlog of a version that is known here, is damaged at its start or too long, or says nothing of a window.
+pub fn read(file: &str, mut from: impl BufRead) -> Result<Trajectory, FileError> {
     let mut head = Vec::new();
     let read = (&mut from).take(8).read_to_end(&mut head);
-    read.map_err(|error| TrajectoryError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
+    read.map_err(|error| FileError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
     if let Some(problem) = compressed(&head) {
-        return Err(TrajectoryError::new(file, 0, problem));
+        return Err(FileError::new(file, 0, problem));
     }
     let head = head.strip_prefix(&BOM).unwrap_or(&head);
     let whole = head.chain(from);
@@ -79,7 +79,7 @@ struct Course {
     /// The longest round trip, as it is written.
     longest: f64,
     /// Why no more was read.
-    broken: Option<TrajectoryError>,
+    broken: Option<FileError>,
     notes: Vec<String>,
 }
 
@@ -187,19 +187,19 @@ impl Course {
         }
     }
 
-    fn finish(mut self, file: &str) -> Result<Trajectory, TrajectoryError> {
+    fn finish(mut self, file: &str) -> Result<Trajectory, FileError> {
         if self.points.is_empty() {
             if let Some(broken) = self.broken {
                 return Err(broken);
             }
             let problem = "it says nothing of a congestion window (quic:recovery_metrics_updated, or recovery:metrics_updated before); log those events too";
-            return Err(TrajectoryError::new(file, 0, problem));
+            return Err(FileError::new(file, 0, problem));
         }
         let mss = if self.largest > 0.0 { self.largest } else { SMALLEST };
         let mut trajectory = Trajectory::new(file, Origin::Qlog, mss);
         let unit = if self.in_seconds() { 1e3 } else { 1.0 };
         trajectory.notes = self.notes;
-        if let Some(TrajectoryError { problem, .. }) = self.broken {
+        if let Some(FileError { problem, .. }) = self.broken {
             let problem = problem.trim_end_matches("; give the whole file");
             trajectory.notes.push(format!("Read up to where {problem}."));
         }

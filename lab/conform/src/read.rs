@@ -2,10 +2,10 @@
 
 use paceline_cc::foreign::printable;
 
-/// Why a file gives no trajectory.
+/// Why a file gives no trajectory, or no curves.
 #[derive(Debug, thiserror::Error)]
-#[error("{file}{}: {problem}", place(*.line))]
-pub struct TrajectoryError {
+#[error("{file}{}: {problem}", if *line == 0 { String::new() } else { format!(":{line}") })]
+pub struct FileError {
     /// The file.
     pub file: String,
     /// The line, record or packet, from 1; 0 where it is the whole file.
@@ -14,12 +14,9 @@ pub struct TrajectoryError {
     pub problem: String,
 }
 
-fn place(line: u64) -> String {
-    if line == 0 { String::new() } else { format!(":{line}") }
-}
-
-impl TrajectoryError {
-    pub(crate) fn new(file: &str, line: u64, problem: impl AsRef<str>) -> Self {
+impl FileError {
+    /// In this place of the file; what is said of it becomes one line.
+    pub fn new(file: &str, line: u64, problem: impl AsRef<str>) -> Self {
         Self { file: file.to_owned(), line, problem: printable(problem.as_ref(), 300) }
     }
 }

@@ -9,12 +9,26 @@ const SHORTEST: u64 = 1_000_000;
 /// Most points of a curve (our choice: about three pixels each).
 const POINTS: u64 = 400;
 
+/// Seconds and values of a curve.
+pub(crate) type Points = Vec<(f64, Option<f64>)>;
+
 /// What came in a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     sum: f64,
     most: f32,
     count: u32,
+}
+
+impl Cell {
+    /// Of several steps together.
+    fn of(cells: &[Self]) -> Self {
+        cells.iter().fold(Self::default(), |all, cell| Self {
+            sum: all.sum + cell.sum,
+            most: all.most.max(cell.most),
+            count: all.count.saturating_add(cell.count),
+        })
+    }
 }
 
 /// Sums of a value over time.
@@ -47,19 +61,17 @@ impl Bins {
     }
 
     fn coarsen(&mut self) {
-        let merged = self.cells.chunks(10).map(|chunk| {
-            chunk.iter().fold(Cell::default(), |all, cell| Cell {
-                sum: all.sum + cell.sum,
-                most: all.most.max(cell.most),
-                count: all.count.saturating_add(cell.count),
-            })
-        });
-        self.cells = merged.collect();
+        self.cells = self.cells.chunks(10).map(Cell::of).collect();
         self.step = self.step.saturating_mul(10);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.cells.is_empty()
+    }
+
+    /// Itself, where something came.
+    pub(crate) fn any(&self) -> Option<&Self> {
+        (!self.is_empty()).then_some(self)
     }
 
     /// Of everything.
@@ -68,41 +80,27 @@ impl Bins {
         self.cells.iter().fold(0.0, |sum, cell| sum + cell.sum)
     }
 
-    fn cells(&self, grid: Grid) -> Vec<Cell> {
+    /// A point for each step that is drawn.
+    fn points(&self, grid: Grid, value: impl Fn(usize, Cell) -> Option<f64>) -> Points {
         let factor = (grid.step / self.step).max(1) as usize;
-        let mut cells: Vec<Cell> = self
-            .cells
-            .chunks(factor)
-            .map(|chunk| {
-                chunk.iter().fold(Cell::default(), |all, cell| Cell {
-                    sum: all.sum + cell.sum,
-                    most: all.most.max(cell.most),
-                    count: all.count.saturating_add(cell.count),
-                })
-            })
-            .collect();
+        let mut cells: Vec<Cell> = self.cells.chunks(factor).map(Cell::of).collect();
         cells.resize(grid.points(), Cell::default());
-        cells
+        cells.into_iter().enumerate().map(|(index, cell)| (grid.middle(index), value(index, cell))).collect()
     }
 
     /// Sums for each second, times `factor`; zero where nothing came.
-    pub(crate) fn rates(&self, grid: Grid, factor: f64) -> Vec<(f64, Option<f64>)> {
-        let cells = self.cells(grid).into_iter().enumerate();
-        cells.map(|(index, cell)| (grid.middle(index), Some(cell.sum * factor / grid.length(index)))).collect()
+    pub(crate) fn rates(&self, grid: Grid, factor: f64) -> Points {
+        self.points(grid, |index, cell| Some(cell.sum * factor / grid.length(index)))
     }
 
     /// Means; nothing where nothing came.
-    pub(crate) fn means(&self, grid: Grid) -> Vec<(f64, Option<f64>)> {
-        let cells = self.cells(grid).into_iter().enumerate();
-        let mean = |cell: Cell| (cell.count > 0).then(|| cell.sum / f64::from(cell.count));
-        cells.map(|(index, cell)| (grid.middle(index), mean(cell))).collect()
+    pub(crate) fn means(&self, grid: Grid) -> Points {
+        self.points(grid, |_, cell| (cell.count > 0).then(|| cell.sum / f64::from(cell.count)))
     }
 
     /// Largest values; nothing where nothing came.
-    pub(crate) fn most(&self, grid: Grid) -> Vec<(f64, Option<f64>)> {
-        let cells = self.cells(grid).into_iter().enumerate();
-        let most = |cell: Cell| (cell.count > 0).then(|| f64::from(cell.most));
-        cells.map(|(index, cell)| (grid.middle(index), most(cell))).collect()
+    pub(crate) fn most(&self, grid: Grid) -> Points {
+        self.points(grid, |_, cell| (cell.count > 0).then(|| f64::from(cell.most)))
     }
 }
 

@@ -12,10 +12,10 @@ use paceline_cc::{Distribution, Nanos};
 use paceline_conform::capture::{
     CapturePlace, CapturedPacket, Copies, NewlyAcked, SegmentMeaning, Tcp, packets, probes,
 };
+use paceline_conform::read::FileError;
 use paceline_report::logs::{CLASSES, Curve, LogChart, LogFigure, PlottedLog};
 
-use crate::LogError;
-use crate::bins::{Bins, Grid};
+use crate::bins::{Bins, Grid, Points};
 
 /// Most flows that are looked at (our choice: about 60 MB); what belongs to others counts in the whole alone.
 const MOST_FLOWS: usize = 256;
@@ -26,8 +26,6 @@ const SMALL: u64 = 100;
 /// Most packets on their way (our choice: about 100 MB).
 const MOST_UNDER_WAY: usize = 1 << 20;
 
-/// Seconds and values of a curve.
-type Points = Vec<(f64, Option<f64>)>;
 /// From whom to whom, by which protocol.
 type Key = (SocketAddr, SocketAddr, u8);
 
@@ -76,7 +74,7 @@ struct Seen {
     emulated: bool,
 }
 
-pub(crate) fn read(file: &str, from: impl Read, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
+pub(crate) fn read(file: &str, from: impl Read, step: Option<Nanos>) -> Result<PlottedLog, FileError> {
     let mut seen = Seen::default();
     let mut notes = packets(file, from, &mut |packet| {
         seen.take(packet);
@@ -205,24 +203,17 @@ impl Seen {
                 charts.push(LogChart { title, curves });
             }
         };
-        let curve =
-            |name: &str, class: &'static str, points| Curve { name: name.to_owned(), points, class: class.into() };
         if emulated {
-            let ways = || ["down", "up"].into_iter().zip(&self.ways).zip([CLASSES[0], CLASSES[1]]);
-            let rates = ways().map(|((name, way), class)| curve(name, class, way.left.rates(grid, 8e-6)));
-            push("throughput, Mbit/s", rates.collect());
-            let delays = ways().filter(|((_, way), _)| !way.delay_ms.is_empty());
-            push(
-                "one-way delay, ms",
-                delays.map(|((name, way), class)| curve(name, class, way.delay_ms.means(grid))).collect(),
-            );
-            let dropped = ways().filter(|((_, way), _)| !way.dropped.is_empty());
-            push(
-                "dropped, packets/s",
-                dropped.map(|((name, way), class)| curve(name, class, way.dropped.rates(grid, 1.0))).collect(),
-            );
-            for ((name, way), _) in ways() {
-                let mut figure = |what, value| figures.push(LogFigure { of: name.to_owned(), what, value });
+            let ways = || ["down", "up"].into_iter().zip(&self.ways);
+            let of = |points: fn(&Way, Grid) -> Option<Points>| {
+                let curve = |((name, way), class)| Some(Curve::new(name, class, points(way, grid)?));
+                ways().zip(CLASSES).filter_map(curve).collect::<Vec<_>>()
+            };
+            push("throughput, Mbit/s", of(|way, grid| Some(way.left.rates(grid, 8e-6))));
+            push("one-way delay, ms", of(|way, grid| way.delay_ms.any().map(|delays| delays.means(grid))));
+            push("dropped, packets/s", of(|way, grid| way.dropped.any().map(|dropped| dropped.rates(grid, 1.0))));
+            for (name, way) in ways() {
+                let mut figure = |what, value| figures.push(LogFigure::new(name, what, value));
                 figure("entered, Mbit/s", way.entered.sum() * 8e-6 / seconds);
                 figure("throughput, Mbit/s", way.left.sum() * 8e-6 / seconds);
                 for (what, q) in
@@ -236,14 +227,10 @@ impl Seen {
                 figure("dropped, packets", way.lost as f64);
             }
         } else {
-            push("throughput of all packets, Mbit/s", vec![curve("all", CLASSES[7], self.all.rates(grid, 8e-6))]);
-            figures.push(LogFigure {
-                of: String::new(),
-                what: "throughput, Mbit/s",
-                value: self.all.sum() * 8e-6 / seconds,
-            });
+            push("throughput of all packets, Mbit/s", vec![Curve::new("all", CLASSES[7], self.all.rates(grid, 8e-6))]);
+            figures.push(LogFigure::new("", "throughput, Mbit/s", self.all.sum() * 8e-6 / seconds));
         }
-        figures.push(LogFigure { of: String::new(), what: "packets in the file", value: self.packets as f64 });
+        figures.push(LogFigure::new("", "packets in the file", self.packets as f64));
         let mut flows: Vec<(&Key, &Flow)> = self.flows.iter().collect();
         flows.sort_by_key(|(key, flow)| (std::cmp::Reverse(flow.bytes), **key));
         let (all, most) = (flows.len(), flows.first().map_or(0, |(_, flow)| flow.bytes));
@@ -258,7 +245,8 @@ impl Seen {
                 .map(|(place, (key, flow))| (name(key), *flow, CLASSES[(place + 2) % CLASSES.len()]))
         };
         let of = |points: fn(&Flow, Grid) -> Option<Points>| {
-            named().filter_map(|(name, flow, class)| Some(curve(&name, class, points(flow, grid)?))).collect::<Vec<_>>()
+            let curve = |(name, flow, class)| Some(Curve::new(name, class, points(flow, grid)?));
+            named().filter_map(curve).collect::<Vec<_>>()
         };
         push("throughput by flow, Mbit/s", of(|flow, grid| Some(flow.arrived.rates(grid, 8e-6))));
         let rtts = |flow: &Flow, grid| {
@@ -268,17 +256,11 @@ impl Seen {
             (!points.is_empty()).then_some(points)
         };
         push("round trip, ms", of(rtts));
-        push("in flight, kB", of(|flow, grid| (!flow.in_flight.is_empty()).then(|| flow.in_flight.means(grid))));
-        push("sent again, packets/s", of(|flow, grid| (!flow.again.is_empty()).then(|| flow.again.rates(grid, 1.0))));
+        push("in flight, kB", of(|flow, grid| flow.in_flight.any().map(|bytes| bytes.means(grid))));
+        push("sent again, packets/s", of(|flow, grid| flow.again.any().map(|again| again.rates(grid, 1.0))));
         for (name, flow, _) in named() {
-            figures.push(LogFigure {
-                of: name.clone(),
-                what: "throughput, Mbit/s",
-                value: flow.bytes as f64 * 8e-6 / seconds,
-            });
-            if !flow.again.is_empty() {
-                figures.push(LogFigure { of: name, what: "sent again, packets", value: flow.again.sum() });
-            }
+            figures.push(LogFigure::new(&name, "throughput, Mbit/s", flow.bytes as f64 * 8e-6 / seconds));
+            figures.extend(flow.again.any().map(|again| LogFigure::new(name, "sent again, packets", again.sum())));
         }
         if !emulated && named().any(|(_, flow, _)| !flow.rtt_ms.is_empty()) {
             notes.push(

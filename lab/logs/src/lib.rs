@@ -15,8 +15,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use paceline_cc::Nanos;
-use paceline_cc::foreign::printable;
 use paceline_conform::capture::{is_capture, unread};
+use paceline_conform::read::FileError;
 use paceline_lab::input::{Bounded, Bounds, IN_UTF16, is_utf16};
 use paceline_report::logs::PlottedLog;
 
@@ -35,32 +35,8 @@ pub enum Kind {
     Records,
 }
 
-/// Why a file gives no curves.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}{}: {problem}", if *line == 0 { String::new() } else { format!(":{line}") })]
-pub struct LogError {
-    /// The file.
-    pub file: String,
-    /// The line, record or packet, from 1; 0 where it is the whole file.
-    pub line: u64,
-    /// What is wrong, and the fix.
-    pub problem: String,
-}
-
-impl LogError {
-    fn new(file: &str, line: u64, problem: impl AsRef<str>) -> Self {
-        Self { file: file.to_owned(), line, problem: printable(problem.as_ref(), 300) }
-    }
-
-    fn unreadable(file: &str, error: &io::Error) -> Self {
-        Self::new(file, 0, format!("cannot be read ({error}); name a file that you may read"))
-    }
-}
-
-impl From<paceline_conform::read::TrajectoryError> for LogError {
-    fn from(error: paceline_conform::read::TrajectoryError) -> Self {
-        Self { file: error.file, line: error.line, problem: error.problem }
-    }
+fn unreadable(file: &str, error: &io::Error) -> FileError {
+    FileError::new(file, 0, format!("cannot be read ({error}); name a file that you may read"))
 }
 
 /// Most bytes of a file and of a line (our choice: a day of a gigabit in headers; the longest record of a race).
@@ -73,17 +49,17 @@ const KINDS: &str = "give a log of mm-link, a capture (pcap, pcapng), a qlog, or
 /// Opens a file and finds what it is.
 ///
 /// # Errors
-/// [`LogError`] when it cannot be read, or is not of a [`Kind`].
-pub fn kind(path: &Path) -> Result<Kind, LogError> {
+/// [`FileError`] when it cannot be read, or is not of a [`Kind`].
+pub fn kind(path: &Path) -> Result<Kind, FileError> {
     let name = path.display().to_string();
     let mut head = Vec::new();
     let file = open(path, &name)?;
-    file.take(HEAD as u64).read_to_end(&mut head).map_err(|error| LogError::unreadable(&name, &error))?;
+    file.take(HEAD as u64).read_to_end(&mut head).map_err(|error| unreadable(&name, &error))?;
     kind_of(&name, &head)
 }
 
-fn open(path: &Path, name: &str) -> Result<File, LogError> {
-    let cannot = |error: io::Error| LogError::unreadable(name, &error);
+fn open(path: &Path, name: &str) -> Result<File, FileError> {
+    let cannot = |error: io::Error| unreadable(name, &error);
     let file = File::open(path).map_err(cannot)?;
     BOUNDS.permit(&file).map_err(cannot)?;
     Ok(file)
@@ -92,19 +68,19 @@ fn open(path: &Path, name: &str) -> Result<File, LogError> {
 /// What a file is, by its first bytes.
 ///
 /// # Errors
-/// [`LogError`] when it is not of a [`Kind`]: with what it seems to be.
-pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, LogError> {
+/// [`FileError`] when it is not of a [`Kind`]: with what it seems to be.
+pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, FileError> {
     use paceline_lab::series::Format;
     match head {
         _ if is_capture(head) => return Ok(Kind::Capture),
         [0x1e, ..] | [0xef, 0xbb, 0xbf, 0x1e, ..] => return Ok(Kind::Qlog),
         [b'P', b'A', b'R', b'1', ..] => return Ok(Kind::Series(Format::Parquet)),
-        [] => return Err(LogError::new(name, 0, format!("it is empty; {KINDS}"))),
-        _ if is_utf16(head) => return Err(LogError::new(name, 0, IN_UTF16)),
+        [] => return Err(FileError::new(name, 0, format!("it is empty; {KINDS}"))),
+        _ if is_utf16(head) => return Err(FileError::new(name, 0, IN_UTF16)),
         _ => {}
     }
     if let Some(problem) = unread(head) {
-        return Err(LogError::new(name, 0, problem));
+        return Err(FileError::new(name, 0, problem));
     }
     let text = String::from_utf8_lossy(head);
     let start = text.trim_start_matches('\u{feff}').trim_start();
@@ -121,13 +97,13 @@ pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, LogError> {
         } else if has("scenario") && has("controller") {
             Ok(Kind::Records)
         } else if has("answers") || has("event") {
-            Err(LogError::new(
+            Err(FileError::new(
                 name,
                 1,
                 "it seems to be an event log; give it to paceline replay, or write a qlog (race --qlog)",
             ))
         } else {
-            Err(LogError::new(name, 1, format!("JSON of no known kind; {KINDS}")))
+            Err(FileError::new(name, 1, format!("JSON of no known kind; {KINDS}")))
         };
     }
     let line = start.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or_default();
@@ -136,23 +112,23 @@ pub fn kind_of(name: &str, head: &[u8]) -> Result<Kind, LogError> {
         return Ok(Kind::Series(Format::Csv));
     }
     if columns.contains(&"scenario") && columns.contains(&"controller") {
-        return Err(LogError::new(name, 1, "records as CSV have no flows; give those that race --json wrote"));
+        return Err(FileError::new(name, 1, "records as CSV have no flows; give those that race --json wrote"));
     }
     let mut words = line.split_whitespace();
     let time = words.next().is_some_and(|time| time.parse::<f64>().is_ok());
     match (time, words.next()) {
         (true, Some("+" | "-" | "#" | "d")) => Ok(Kind::Mahimahi),
-        (true, None) => Err(LogError::new(name, 1, "it seems to be a delivery trace; see it by paceline trace info")),
+        (true, None) => Err(FileError::new(name, 1, "it seems to be a delivery trace; see it by paceline trace info")),
         _ if line.is_empty() && start.contains("mm-link") => Ok(Kind::Mahimahi),
-        _ => Err(LogError::new(name, 0, format!("it is of no known kind; {KINDS}"))),
+        _ => Err(FileError::new(name, 0, format!("it is of no known kind; {KINDS}"))),
     }
 }
 
 /// Reads a file of any kind but [`Kind::Records`]. `step` is how long a point of a curve is, where that is wanted.
 ///
 /// # Errors
-/// [`LogError`] when it cannot be read, is damaged at its start, or holds nothing that can be drawn.
-pub fn read(path: &Path, kind: Kind, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
+/// [`FileError`] when it cannot be read, is damaged at its start, or holds nothing that can be drawn.
+pub fn read(path: &Path, kind: Kind, step: Option<Nanos>) -> Result<PlottedLog, FileError> {
     let name = path.display().to_string();
     let file = open(path, &name)?;
     if kind == Kind::Series(paceline_lab::series::Format::Parquet) {
@@ -165,7 +141,7 @@ pub fn read(path: &Path, kind: Kind, step: Option<Nanos>) -> Result<PlottedLog, 
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(name: &str, from: impl Read, kind: Kind, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
+pub fn read_from(name: &str, from: impl Read, kind: Kind, step: Option<Nanos>) -> Result<PlottedLog, FileError> {
     use paceline_lab::series::Format;
     let log = match kind {
         Kind::Capture => capture::read(name, from, step)?,
@@ -178,8 +154,8 @@ pub fn read_from(name: &str, from: impl Read, kind: Kind, step: Option<Nanos>) -
         Kind::Series(Format::JsonLines) => {
             series::read(name, paceline_lab::series::read_json(Bounded::text(from, BOUNDS)), step)?
         }
-        Kind::Series(Format::Parquet) => return Err(LogError::new(name, 0, "Parquet has to be a file; name it")),
-        Kind::Records => return Err(LogError::new(name, 0, "records have a page of their own; give them alone")),
+        Kind::Series(Format::Parquet) => return Err(FileError::new(name, 0, "Parquet has to be a file; name it")),
+        Kind::Records => return Err(FileError::new(name, 0, "records have a page of their own; give them alone")),
     };
     Ok(log)
 }

@@ -8,10 +8,11 @@ use std::io::BufRead;
 
 use paceline_cc::foreign::{clipped, printable};
 use paceline_cc::{Distribution, Nanos};
+use paceline_conform::read::FileError;
 use paceline_report::logs::{CLASSES, Curve, GREY, LogChart, LogFigure, PlottedLog};
 
 use crate::bins::{Bins, Grid};
-use crate::{LogError, next_line};
+use crate::{next_line, unreadable};
 
 /// Longest time in a log, ms (our choice: ten years).
 const LONGEST: f64 = 3.2e11;
@@ -36,23 +37,23 @@ struct Link {
     about: Vec<String>,
 }
 
-pub(crate) fn read(file: &str, mut from: impl BufRead, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
+pub(crate) fn read(file: &str, mut from: impl BufRead, step: Option<Nanos>) -> Result<PlottedLog, FileError> {
     let mut link = Link::default();
     let mut notes = Vec::new();
     let (mut line, mut number) = (Vec::new(), 0);
-    while let Some(ended) = next_line(&mut from, &mut line).map_err(|error| LogError::unreadable(file, &error))? {
+    while let Some(ended) = next_line(&mut from, &mut line).map_err(|error| unreadable(file, &error))? {
         number += 1;
         let text = String::from_utf8_lossy(&line);
         if let Err(problem) = link.take(text.trim()) {
             if ended {
                 let problem = format!("{problem}; a line is TIME and + - # or d, and bytes, such as '12 # 1504'");
-                return Err(LogError::new(file, number, problem));
+                return Err(FileError::new(file, number, problem));
             }
             notes.push("Its last line is cut off, and left out.".to_owned());
         }
     }
     if link.begun.is_none() {
-        return Err(LogError::new(
+        return Err(FileError::new(
             file,
             0,
             "no packet and no opportunity in it; give a log of mm-link of a run with packets",
@@ -132,18 +133,16 @@ impl Link {
     fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> PlottedLog {
         // The last millisecond belongs to it.
         let grid = Grid::new(self.end + 1_000_000, step);
-        let curve =
-            |name: &str, class: &'static str, points| Curve { name: name.to_owned(), points, class: class.into() };
         let mut rates = Vec::new();
-        if !self.offered.is_empty() {
-            rates.push(curve("what the link could carry", GREY, self.offered.rates(grid, 8e-6)));
+        if let Some(offered) = self.offered.any() {
+            rates.push(Curve::new("what the link could carry", GREY, offered.rates(grid, 8e-6)));
         }
-        rates.push(curve("arrived at it", CLASSES[1], self.arrived.rates(grid, 8e-6)));
-        rates.push(curve("left it", CLASSES[0], self.left.rates(grid, 8e-6)));
+        rates.push(Curve::new("arrived at it", CLASSES[1], self.arrived.rates(grid, 8e-6)));
+        rates.push(Curve::new("left it", CLASSES[0], self.left.rates(grid, 8e-6)));
         let mut charts = vec![LogChart { title: "throughput, Mbit/s", curves: rates }];
         let seconds = grid.seconds();
         let mbps = |bins: &Bins| bins.sum() * 8e-6 / seconds;
-        let figure = |what, value| LogFigure { of: String::new(), what, value };
+        let figure = |what, value| LogFigure::new("", what, value);
         let mut figures = Vec::new();
         if !self.offered.is_empty() {
             figures.push(figure("capacity, Mbit/s", mbps(&self.offered)));
@@ -161,8 +160,8 @@ impl Link {
             charts.push(LogChart {
                 title: "delay in the link, ms",
                 curves: vec![
-                    curve("mean", CLASSES[0], self.delay_ms.means(grid)),
-                    curve("largest", CLASSES[1], self.delay_ms.most(grid)),
+                    Curve::new("mean", CLASSES[0], self.delay_ms.means(grid)),
+                    Curve::new("largest", CLASSES[1], self.delay_ms.most(grid)),
                 ],
             });
             for (what, q) in [("delay p50, ms", 0.5), ("delay p95, ms", 0.95), ("delay p99, ms", 0.99)] {
@@ -170,7 +169,7 @@ impl Link {
             }
         }
         if !self.dropped.is_empty() {
-            let dropped = curve("dropped", CLASSES[0], self.dropped.rates(grid, 1.0));
+            let dropped = Curve::new("dropped", CLASSES[0], self.dropped.rates(grid, 1.0));
             charts.push(LogChart { title: "dropped, packets/s", curves: vec![dropped] });
         }
         figures.push(figure("dropped, packets", self.dropped.sum()));

@@ -3,13 +3,13 @@
 use std::io::BufRead;
 
 use paceline_cc::Nanos;
+use paceline_conform::read::FileError;
 use paceline_conform::trajectory::{MOST_POINTS, Trajectory};
 use paceline_report::logs::{CLASSES, Curve, LogChart, LogFigure, PlottedLog};
 
-use crate::LogError;
 use crate::bins::{Bins, Grid};
 
-pub(crate) fn read(file: &str, from: impl BufRead, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
+pub(crate) fn read(file: &str, from: impl BufRead, step: Option<Nanos>) -> Result<PlottedLog, FileError> {
     Ok(curves(file, &paceline_conform::qlog::read(file, from)?, step))
 }
 
@@ -42,8 +42,7 @@ fn curves(file: &str, flow: &Trajectory, step: Option<Nanos>) -> PlottedLog {
         lost.add(nanos(*t), 1.0);
     }
     let grid = Grid::new(end.max(1), step);
-    let curve =
-        |name: &str, class: usize, points| Curve { name: name.to_owned(), points, class: CLASSES[class].into() };
+    let curve = |name, class: usize, points| Curve::new(name, CLASSES[class], points);
     let mut rates = vec![curve("delivered", 0, delivered.rates(grid, 8e-6))];
     if !pacing.is_empty() {
         rates.push(curve("pacing rate", 3, pacing.means(grid)));
@@ -57,7 +56,7 @@ fn curves(file: &str, flow: &Trajectory, step: Option<Nanos>) -> PlottedLog {
     if !lost.is_empty() {
         charts.push(LogChart { title: "lost, packets/s", curves: vec![curve("lost", 1, lost.rates(grid, 1.0))] });
     }
-    let figure = |what, value| LogFigure { of: String::new(), what, value };
+    let figure = |what, value| LogFigure::new("", what, value);
     let mut figures = vec![figure("throughput, Mbit/s", delivered.sum() * 8e-6 / grid.seconds())];
     rtts.sort_by(f64::total_cmp);
     for (what, q) in [("round trip p50, ms", 0.5), ("round trip p95, ms", 0.95)] {

@@ -1,11 +1,11 @@
 //! Time series of a race: a curve for each contestant and flow.
 
 use paceline_cc::Nanos;
+use paceline_conform::read::FileError;
 use paceline_lab::series::{Row, RowError};
 use paceline_report::logs::{Curve, LogChart, PlottedLog};
 use paceline_report::palette;
 
-use crate::LogError;
 use crate::bins::{Bins, Grid};
 
 /// Most curves in a chart (our choice: as many as there are colours, twice).
@@ -23,27 +23,27 @@ struct Shown {
 const TITLES: [&str; 4] = ["throughput, Mbit/s", "queueing delay, ms", "round trip, ms", "window, packets"];
 
 #[cfg(feature = "parquet")]
-pub(crate) fn read_parquet(file: &str, from: std::fs::File, step: Option<Nanos>) -> Result<PlottedLog, LogError> {
+pub(crate) fn read_parquet(file: &str, from: std::fs::File, step: Option<Nanos>) -> Result<PlottedLog, FileError> {
     let rows = paceline_lab::series::read_parquet(from);
     read(file, rows.map_err(|error| wrong(file, &error))?, step)
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(crate) fn read_parquet(file: &str, _: std::fs::File, _: Option<Nanos>) -> Result<PlottedLog, LogError> {
+pub(crate) fn read_parquet(file: &str, _: std::fs::File, _: Option<Nanos>) -> Result<PlottedLog, FileError> {
     let problem = "this paceline was built without Parquet; build it with 'cargo build --release -p paceline-cli --features \
                    parquet', or write the series as CSV";
-    Err(LogError::new(file, 0, problem))
+    Err(FileError::new(file, 0, problem))
 }
 
-fn wrong(file: &str, error: &RowError) -> LogError {
-    LogError::new(file, error.line, format!("not a row of a series ({error}); give a file that race --series wrote"))
+fn wrong(file: &str, error: &RowError) -> FileError {
+    FileError::new(file, error.line, format!("not a row of a series ({error}); give a file that race --series wrote"))
 }
 
 pub(crate) fn read(
     file: &str,
     rows: impl Iterator<Item = Result<Row, RowError>>,
     step: Option<Nanos>,
-) -> Result<PlottedLog, LogError> {
+) -> Result<PlottedLog, FileError> {
     let (mut shown, mut notes): (Vec<Shown>, Vec<String>) = Default::default();
     let (mut end, mut others, mut more) = (0, false, false);
     let mut rows = rows.peekable();
@@ -57,7 +57,7 @@ pub(crate) fn read(
             row => row.map_err(|error| wrong(file, &error))?,
         };
         if !row.time_s.is_finite() || !(0.0..1e10).contains(&row.time_s) {
-            return Err(LogError::new(
+            return Err(FileError::new(
                 file,
                 0,
                 format!("time_s {} is not a time; give a file that race --series wrote", row.time_s),
@@ -92,7 +92,7 @@ pub(crate) fn read(
         }
     }
     if shown.is_empty() {
-        return Err(LogError::new(file, 0, "it has no rows; give a file that race --series wrote"));
+        return Err(FileError::new(file, 0, "it has no rows; give a file that race --series wrote"));
     }
     if others {
         notes.push("The first run of each contestant is drawn.".to_owned());
@@ -110,7 +110,7 @@ pub(crate) fn read(
             let mut points = one.values[index].means(grid);
             // Steps of the file may be longer than those of the picture.
             points.retain(|(_, value)| value.is_some());
-            Curve { name, points, class: classes[place].clone().into() }
+            Curve::new(name, classes[place].clone(), points)
         };
         let curves = shown.iter().enumerate().filter(|(_, one)| !one.values[index].is_empty());
         LogChart { title, curves: curves.map(curve).collect() }

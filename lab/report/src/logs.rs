@@ -66,6 +66,20 @@ pub struct PlottedLog {
     pub charts: Vec<LogChart>,
 }
 
+impl Curve {
+    /// A curve through these points.
+    pub fn new(name: impl Into<String>, class: impl Into<Class>, points: Vec<(f64, Option<f64>)>) -> Self {
+        Self { name: name.into(), points, class: class.into() }
+    }
+}
+
+impl LogFigure {
+    /// A number of this part of the file; of all of it where `of` is empty.
+    pub fn new(of: impl Into<String>, what: &'static str, value: f64) -> Self {
+        Self { of: of.into(), what, value }
+    }
+}
+
 /// The picture of files side by side, with the same axes.
 pub fn sheet(logs: &[PlottedLog]) -> Sheet {
     let mut titles: Vec<&'static str> = Vec::new();
@@ -83,17 +97,11 @@ pub fn sheet(logs: &[PlottedLog]) -> Sheet {
     let row = |(index, title): (usize, &&'static str)| {
         let most = logs.iter().flat_map(|log| &log.charts).filter(|chart| chart.title == *title).flat_map(values);
         let most = most.fold(0.0, f64::max);
-        let panel = |log: &PlottedLog| Panel {
+        let panel = |log: &PlottedLog| {
             // The file's name stands once.
-            title: if index == 0 && logs.len() > 1 { log.file.clone() } else { String::new() },
-            note: String::new(),
-            lines: log
-                .charts
-                .iter()
-                .filter(|chart| chart.title == *title)
-                .flat_map(|chart| &chart.curves)
-                .map(line)
-                .collect(),
+            let name = if index == 0 && logs.len() > 1 { &log.file } else { "" };
+            let charts = log.charts.iter().filter(|chart| chart.title == *title);
+            Panel::new(name, "", charts.flat_map(|chart| &chart.curves).map(line).collect())
         };
         ChartRow {
             y_title: title,
@@ -103,13 +111,10 @@ pub fn sheet(logs: &[PlottedLog]) -> Sheet {
         }
     };
     let names: Vec<&str> = logs.iter().map(|log| log.file.as_str()).collect();
-    Sheet {
-        label: format!("{} over time: {}", names.join(", "), titles.join("; ")),
-        x_title: "time, s",
-        x: PlotAxis::linear(logs.iter().map(|log| log.seconds).fold(1e-3, f64::max)),
-        rows: titles.iter().enumerate().map(row).collect(),
-        legend,
-    }
+    let label = format!("{} over time: {}", names.join(", "), titles.join("; "));
+    let seconds = logs.iter().map(|log| log.seconds).fold(1e-3, f64::max);
+    let rows = titles.iter().enumerate().map(row).collect();
+    Sheet::new(label, ("time, s", PlotAxis::linear(seconds)), rows).legend(legend)
 }
 
 fn values(chart: &LogChart) -> impl Iterator<Item = f64> {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::packet::{CapturePlace, CapturedPacket, CapturedSegment};
 use super::tcp::{NewlyAcked, SegmentMeaning, Tcp};
 use super::{Copies, FourTuple};
-use crate::read::TrajectoryError;
+use crate::read::FileError;
 use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
 
 /// Most segments that are kept (our choice: about 250 MB).
@@ -32,7 +32,7 @@ struct Kept {
 }
 
 impl Flows {
-    pub(super) fn take(&mut self, file: &str, packet: &CapturedPacket) -> Result<(), TrajectoryError> {
+    pub(super) fn take(&mut self, file: &str, packet: &CapturedPacket) -> Result<(), FileError> {
         let Some(segment) = packet.segment else { return Ok(()) };
         match packet.place {
             CapturePlace::Dropped => return Ok(()),
@@ -42,7 +42,7 @@ impl Flows {
         if self.segments.len() >= MOST_SEGMENTS {
             let problem =
                 "it has more than 6 million TCP segments; cut it (editcap -c), or filter the flow (tcpdump port N)";
-            return Err(TrajectoryError::new(file, packet.number, problem));
+            return Err(FileError::new(file, packet.number, problem));
         }
         let next = self.sent.len() as u32;
         let flow = *self.ends.entry((packet.from, packet.to)).or_insert(next);
@@ -59,14 +59,14 @@ impl Flows {
         Some(FourTuple { from: most.0.0, to: most.0.1 })
     }
 
-    pub(super) fn trajectory(mut self, file: &str, wanted: Option<FourTuple>) -> Result<Trajectory, TrajectoryError> {
+    pub(super) fn trajectory(mut self, file: &str, wanted: Option<FourTuple>) -> Result<Trajectory, FileError> {
         let Some(largest) = self.largest() else {
-            return Err(TrajectoryError::new(file, 0, "it has no TCP segments; capture a TCP flow at its sender"));
+            return Err(FileError::new(file, 0, "it has no TCP segments; capture a TCP flow at its sender"));
         };
         let FourTuple { from, to } = wanted.unwrap_or(largest);
         let Some(&flow) = self.ends.get(&(from, to)) else {
             let problem = format!("it has no flow {from}-{to}; the largest of its {} is {largest}", self.ends.len());
-            return Err(TrajectoryError::new(file, 0, problem));
+            return Err(FileError::new(file, 0, problem));
         };
         let back = self.ends.get(&(to, from)).copied();
         // Those that came too late for their place in the reader's order.
@@ -97,7 +97,7 @@ impl Flows {
         trajectory.notes.extend(probes(sender.probes));
         if trajectory.points.is_empty() {
             let problem = format!("{from}-{to} has no acknowledged data; capture both directions at the sender");
-            return Err(TrajectoryError::new(file, 0, problem));
+            return Err(FileError::new(file, 0, problem));
         }
         Ok(trajectory)
     }

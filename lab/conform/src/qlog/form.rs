@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::Course;
 use super::event::{Event, Fields, Places};
-use crate::read::TrajectoryError;
+use crate::read::FileError;
 
 /// Longest file in one piece, bytes: it is in memory as a whole (our choice).
 const MOST_CONTAINED: u64 = 256 << 20;
@@ -48,7 +48,7 @@ struct Trace<'a> {
 
 impl File<'_> {
     /// Whether it names a schema or a version that is read; a schema goes before a version beside it.
-    fn check(&self, file: &str) -> Result<(), TrajectoryError> {
+    fn check(&self, file: &str) -> Result<(), FileError> {
         let known = |version: &str| VERSIONS.contains(&version) || version.starts_with("draft-02");
         let (key, found) = match (&self.schema, &self.version) {
             (Some(schema), _) if SCHEMAS.contains(&schema.as_str()) => return Ok(()),
@@ -56,15 +56,11 @@ impl File<'_> {
             (Some(schema), _) => ("file_schema", schema),
             (None, Some(version)) => ("qlog_version", version),
             (None, None) => {
-                return Err(TrajectoryError::new(
-                    file,
-                    1,
-                    format!("it has neither file_schema nor qlog_version; {READ}"),
-                ));
+                return Err(FileError::new(file, 1, format!("it has neither file_schema nor qlog_version; {READ}")));
             }
         };
         let short = printable(found, 60);
-        Err(TrajectoryError::new(file, 1, format!("it is a qlog of {key} '{short}'; {READ}")))
+        Err(FileError::new(file, 1, format!("it is a qlog of {key} '{short}'; {READ}")))
     }
 
     /// Whether it says of itself what it is.
@@ -74,16 +70,12 @@ impl File<'_> {
 }
 
 /// Reads a file in one piece; of several traces the one that says most of a window.
-pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, TrajectoryError> {
+pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, FileError> {
     let mut text = Vec::new();
     let read = from.take(MOST_CONTAINED + 1).read_to_end(&mut text);
-    read.map_err(|error| TrajectoryError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
+    read.map_err(|error| FileError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
     if text.len() as u64 > MOST_CONTAINED {
-        return Err(TrajectoryError::new(
-            file,
-            0,
-            "it is longer than 256 MiB; write the log as JSON-SEQ, or a shorter one",
-        ));
+        return Err(FileError::new(file, 0, "it is longer than 256 MiB; write the log as JSON-SEQ, or a shorter one"));
     }
     let mut found = File::default();
     let mut json = serde_json::Deserializer::from_slice(&text);
@@ -101,7 +93,7 @@ pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, Trajec
         Ok(()) => None,
         Err(error) => {
             let problem = format!("it is not a qlog, or damaged or cut off ({error}); give the whole file");
-            let error = TrajectoryError::new(file, error.line() as u64, problem);
+            let error = FileError::new(file, error.line() as u64, problem);
             if found.traces.iter().all(|trace| trace.events.is_empty()) {
                 return Err(error);
             }
@@ -121,21 +113,20 @@ pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, Trajec
             best = Some(course);
         }
     }
-    let mut course =
-        best.ok_or_else(|| TrajectoryError::new(file, 0, "it has no traces; give a log of a connection"))?;
+    let mut course = best.ok_or_else(|| FileError::new(file, 0, "it has no traces; give a log of a connection"))?;
     course.broken = broken;
     Ok(course)
 }
 
 impl Trace<'_> {
     /// Where the parts of events stand, in the versions whose events are arrays.
-    fn places(&self, file: &str) -> Result<Option<Places>, TrajectoryError> {
+    fn places(&self, file: &str) -> Result<Option<Places>, FileError> {
         if self.event_fields.is_empty() {
             return Ok(None);
         }
         let places = Places::of(&self.event_fields, self.time_units.as_deref());
         let problem = "its event_fields lack a time, category, event or data; give a log as its writer made it";
-        places.map(Some).ok_or_else(|| TrajectoryError::new(file, 1, problem))
+        places.map(Some).ok_or_else(|| FileError::new(file, 1, problem))
     }
 
     /// Nothing has happened yet.
@@ -144,13 +135,13 @@ impl Trace<'_> {
         Course::new(by_field || self.time_format.as_deref().is_some_and(is_delta))
     }
 
-    fn read(&self, file: &str) -> Result<Course, TrajectoryError> {
+    fn read(&self, file: &str) -> Result<Course, FileError> {
         let (places, mut course) = (self.places(file)?, self.course());
         for (number, text) in self.events.iter().enumerate() {
             let read = event(text, places.as_ref()).map_err(|error| {
                 let problem =
                     format!("event {number} is not as the version has it ({error}); give a log as its writer made it");
-                TrajectoryError::new(file, 0, problem)
+                FileError::new(file, 0, problem)
             })?;
             if let Some(event) = read {
                 course.take(&event);
@@ -174,26 +165,20 @@ fn event<'a>(text: &'a RawValue, places: Option<&Places>) -> serde_json::Result<
 }
 
 /// Reads a sequence of JSON texts: RFC 7464's, or one in each line.
-pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Result<Course, TrajectoryError> {
+pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Result<Course, FileError> {
     let mut record = Vec::new();
     let mut course: Option<(Course, Option<Places>)> = None;
     for number in 0..=MOST_EVENTS {
         record.clear();
         let read = (&mut from).take(MOST_RECORD + 1).read_until(separator, &mut record);
-        let read = read.map_err(|error| {
-            TrajectoryError::new(file, number, format!("cannot be read ({error}); name a qlog file"))
-        })?;
+        let read =
+            read.map_err(|error| FileError::new(file, number, format!("cannot be read ({error}); name a qlog file")))?;
         if read == 0 {
             let course = course.map(|(course, _)| course);
-            return course
-                .ok_or_else(|| TrajectoryError::new(file, 0, "it has no records; give a log of a connection"));
+            return course.ok_or_else(|| FileError::new(file, 0, "it has no records; give a log of a connection"));
         }
         if read as u64 > MOST_RECORD {
-            return Err(TrajectoryError::new(
-                file,
-                number,
-                "a record of it is longer than 1 MiB; give a qlog as JSON-SEQ",
-            ));
+            return Err(FileError::new(file, number, "a record of it is longer than 1 MiB; give a qlog as JSON-SEQ"));
         }
         let text = record.strip_suffix(&[separator]).unwrap_or(&record).trim_ascii();
         if text.is_empty() {
@@ -201,7 +186,7 @@ pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Res
         }
         let broken = |error: serde_json::Error| {
             let problem = format!("record {number} is damaged or cut off ({error}); give the whole file");
-            TrajectoryError::new(file, number, problem)
+            FileError::new(file, number, problem)
         };
         match &mut course {
             Some((course, places)) => {
@@ -226,7 +211,7 @@ pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Res
     }
     match course {
         Some((course, _)) if course.broken.is_some() => Ok(course),
-        _ => Err(TrajectoryError::new(file, MOST_EVENTS, "it has more than 200 million events; give a shorter log")),
+        _ => Err(FileError::new(file, MOST_EVENTS, "it has more than 200 million events; give a shorter log")),
     }
 }
 

@@ -5,12 +5,13 @@ mod seeds;
 
 use file::{BEGUN, Blocks, Link, MS, Pcap, Seen, flow, four, six};
 use paceline_conform::capture;
-use paceline_logs::{Kind, LogError, kind_of, read_from};
+use paceline_conform::read::FileError;
+use paceline_logs::{Kind, kind_of, read_from};
 use paceline_report::logs::PlottedLog;
 
 const FLOW: &str = "10.0.0.1:443 > 10.0.0.2:50000";
 
-fn plot(bytes: &[u8]) -> Result<PlottedLog, LogError> {
+fn plot(bytes: &[u8]) -> Result<PlottedLog, FileError> {
     let kind = kind_of("c", bytes)?;
     assert_eq!(kind, Kind::Capture);
     read_from("c", bytes, kind, None)
@@ -134,7 +135,7 @@ fn every_form_of_pcapng_says_the_same() {
         let texts = blocks.option(3, b"f\xfcr G\xe4ste");
         let mut odd = [blocks.section(&texts), blocks.interface(&link, &texts)].concat();
         for seen in flow() {
-            odd.extend(blocks.block(0xdead, b"of somebody"));
+            odd.extend(blocks.block(0xdead, b"of others"));
             odd.extend(blocks.block(5, &[0; 12]));
             odd.extend(blocks.packet(6, 0, &link, 1000, &seen));
         }
