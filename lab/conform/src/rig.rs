@@ -45,76 +45,56 @@ impl Rig {
 
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Long => "long",
-            Self::Short => "short",
-            Self::Middle => "middle",
-            Self::Falling => "falling",
-            Self::Deep => "deep",
-            Self::Lossy => "lossy",
-            Self::Endless => "endless",
-            Self::Beside => "beside",
-            Self::Marking => "marking",
-        }
+        self.parts().name
     }
 
-    /// Rate in Mbit/s, round trip in ms, queue, what else stands under `[down]`, seconds, flows beside.
-    const fn parts(self) -> (f64, f64, &'static str, &'static str, u32, &'static str) {
+    const fn parts(self) -> Parts {
         match self {
-            Self::Long => (50.0, 50.0, "droptail:bdp=1", "", 60, ""),
-            Self::Short => (10.0, 20.0, "droptail:bdp=1", "", 40, ""),
-            Self::Middle => (10.0, 50.0, "droptail:bdp=1", "", 60, ""),
-            Self::Falling => (
-                50.0,
-                50.0,
-                "droptail:bytes=312500",
-                "schedule = [[\"0s\", \"50 Mbit/s\"], [\"20s\", \"25 Mbit/s\"], [\"22s\", \"10 Mbit/s\"]]\n",
-                60,
-                "",
-            ),
-            Self::Deep => (50.0, 40.0, "droptail:bdp=3", "", 60, ""),
-            Self::Lossy => (20.0, 40.0, "droptail:bdp=1", "loss = 0.01\n", 30, ""),
-            Self::Endless => (20.0, 40.0, "infinite", "", 30, ""),
-            Self::Beside => (
-                48.0,
-                40.0,
-                "droptail:bdp=1",
-                "",
-                60,
-                "\n[[flows]]\n\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"15s\"\n",
-            ),
-            Self::Marking => (100.0, 20.0, "step:threshold=1ms,limit=2MB", "", 30, ""),
+            Self::Long => Parts::of("long", 50.0, 50.0, "droptail:bdp=1", 60),
+            Self::Short => Parts::of("short", 10.0, 20.0, "droptail:bdp=1", 40),
+            Self::Middle => Parts::of("middle", 10.0, 50.0, "droptail:bdp=1", 60),
+            Self::Falling => Parts {
+                more: "schedule = [[\"0s\", \"50 Mbit/s\"], [\"20s\", \"25 Mbit/s\"], [\"22s\", \"10 Mbit/s\"]]\n",
+                about: ", 25 Mbit/s from 20 s on, 10 from 22 s on",
+                ..Parts::of("falling", 50.0, 50.0, "droptail:bytes=312500", 60)
+            },
+            Self::Deep => Parts::of("deep", 50.0, 40.0, "droptail:bdp=3", 60),
+            Self::Lossy => Parts {
+                more: "loss = 0.01\n",
+                about: ", 1 % random loss",
+                ..Parts::of("lossy", 20.0, 40.0, "droptail:bdp=1", 30)
+            },
+            Self::Endless => Parts::of("endless", 20.0, 40.0, "infinite", 30),
+            Self::Beside => Parts {
+                flows: "\n[[flows]]\n\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"15s\"\n",
+                about: ", CUBIC beside it from 15 s on",
+                ..Parts::of("beside", 48.0, 40.0, "droptail:bdp=1", 60)
+            },
+            Self::Marking => Parts::of("marking", 100.0, 20.0, "step:threshold=1ms,limit=2MB", 30),
         }
     }
 
     /// What is known of its path.
     pub const fn facts(self) -> Facts {
-        let (rate, rtt, ..) = self.parts();
+        let Parts { rate, rtt, .. } = self.parts();
         Facts { rate_mbps: Some(rate), rtt_ms: Some(rtt) }
     }
 
     /// In one line.
     pub fn about(self) -> String {
-        let (rate, rtt, queue, ..) = self.parts();
-        let more = match self {
-            Self::Falling => ", 25 Mbit/s from 20 s on, 10 from 22 s on",
-            Self::Lossy => ", 1 % random loss",
-            Self::Beside => ", CUBIC beside it from 15 s on",
-            _ => "",
-        };
-        format!("{rate} Mbit/s, {rtt} ms, {queue}{more}")
+        let Parts { rate, rtt, queue, about, .. } = self.parts();
+        format!("{rate} Mbit/s, {rtt} ms, {queue}{about}")
     }
 
     /// The scenario that it is, as a file.
     pub fn scenario(self, contestant: &Contestant) -> String {
-        let (rate, rtt, queue, more, seconds, flows) = self.parts();
+        let Parts { name, rate, rtt, queue, seconds, more, flows, .. } = self.parts();
         let rate = if more.contains("schedule") { String::new() } else { format!("rate = \"{rate} Mbit/s\"\n") };
         let delay = rtt * 500.0;
         format!(
             "name = \"conform-{name}\"\ntitle = \"{about}\"\nseconds = {seconds}\nruns = 1\n\
              contestants = [\"{contestant}\"]\n\n[down]\n{rate}{more}delay = \"{delay}us\"\nqueue = \"{queue}\"\n\n\
              [up]\ndelay = \"{delay}us\"\n{flows}",
-            name = self.name(),
             about = self.about(),
         )
     }
@@ -127,6 +107,30 @@ impl Rig {
         let file = format!("conform/{}.toml", self.name());
         let source = Source::from_text(&file, &self.scenario(contestant), Options::default());
         source.plans()?.into_iter().next().ok_or(RigError::NoRun)
+    }
+}
+
+/// What a rig is made of.
+struct Parts {
+    name: &'static str,
+    /// Mbit/s.
+    rate: f64,
+    /// There and back, ms.
+    rtt: f64,
+    queue: &'static str,
+    seconds: u32,
+    /// What else stands under `[down]`.
+    more: &'static str,
+    /// `[[flows]]`, where others run beside it.
+    flows: &'static str,
+    /// The same in words.
+    about: &'static str,
+}
+
+impl Parts {
+    /// A path with one flow and nothing else.
+    const fn of(name: &'static str, rate: f64, rtt: f64, queue: &'static str, seconds: u32) -> Self {
+        Self { name, rate, rtt, queue, seconds, more: "", flows: "", about: "" }
     }
 }
 

@@ -3,17 +3,44 @@
 use paceline_lab::record::{FlowRecord, Run};
 
 use super::cells::{Cells, others, own, share};
-use super::questions::{BUFFERS, CONVERGENCE_SECONDS, DISORDERS, LOSSES, MEDIUM, RIVALS};
+use super::questions::{CONVERGENCE_SECONDS, RIVALS};
 use super::{AnswerChart, AnswerLine, Effort};
 use crate::page::figure;
-use crate::trajectory::median;
 
 type Answer = (String, Vec<AnswerChart>);
-type Points = Vec<(f64, Option<f64>)>;
 
-fn chart(x: &'static str, y: &'static str, top: Option<f64>, lines: Vec<(String, Points)>) -> AnswerChart {
-    let lines = lines.into_iter().map(|(name, points)| AnswerLine { name, points }).collect();
-    AnswerChart { x, y, log: false, top, lines }
+/// A line of a figure for each of those who are compared.
+struct Lines(Vec<AnswerLine>);
+
+impl Lines {
+    /// One for each of these keys.
+    fn of(cells: &Cells, name: &str, keys: &[&str], read: impl Fn(&Run) -> Option<f64> + Copy) -> Self {
+        Self(keys.iter().map(|key| AnswerLine { name: called(key, name), points: cells.line(key, read) }).collect())
+    }
+
+    /// From the least to the most of a line.
+    fn range(&self, line: usize, unit: &str) -> String {
+        range(&values(&self.0[line].points), unit)
+    }
+
+    /// `98, 97, ?`: every value of a line in order.
+    fn each(&self, line: usize) -> String {
+        self.0[line].points.iter().map(|(_, value)| said(*value)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A value of a line.
+    fn at(&self, line: usize, index: usize) -> Option<f64> {
+        self.0[line].points.get(index)?.1
+    }
+
+    /// The last value of a line.
+    fn last(&self, line: usize) -> String {
+        said(self.0[line].points.last().and_then(|(_, value)| *value))
+    }
+}
+
+fn chart(x: &'static str, y: &'static str, top: Option<f64>, lines: Lines) -> AnswerChart {
+    AnswerChart { x, y, log: false, top, lines: lines.0 }
 }
 
 fn log(chart: AnswerChart) -> AnswerChart {
@@ -23,11 +50,6 @@ fn log(chart: AnswerChart) -> AnswerChart {
 /// The name of a key: the contestant's own where it is its.
 fn called(key: &str, name: &str) -> String {
     if key == "itself" { name.to_owned() } else { format!("{key}@tcp") }
-}
-
-/// A line for each key.
-fn lines(cells: &Cells, name: &str, keys: &[&str], read: impl Fn(&Run) -> Option<f64> + Copy) -> Vec<(String, Points)> {
-    keys.iter().map(|key| (called(key, name), cells.line(key, read))).collect()
 }
 
 fn values(points: &[(f64, Option<f64>)]) -> Vec<f64> {
@@ -54,10 +76,9 @@ fn short(value: f64) -> String {
     }
 }
 
-/// `98, 97, ?`: every value in order.
-fn each(points: &Points) -> String {
-    let said = |(_, value): &(f64, Option<f64>)| value.map_or_else(|| "?".to_owned(), short);
-    points.iter().map(said).collect::<Vec<_>>().join(", ")
+/// A value as a sentence needs it; what is missing is said so.
+fn said(value: Option<f64>) -> String {
+    value.map_or_else(|| "?".to_owned(), short)
 }
 
 fn used(run: &Run) -> Option<f64> {
@@ -74,16 +95,13 @@ fn percent(run: &Run) -> Option<f64> {
 
 pub(super) fn alone(name: &str, cells: &Cells, _: Effort) -> Answer {
     let keys = ["itself", "cubic", "bbr"];
-    let (use_of, queue_of) = (lines(cells, name, &keys, used), lines(cells, name, &keys, waits));
-    let of = |lines: &[(String, Points)], line: usize| values(&lines[line].1);
+    let (use_of, queue_of) = (Lines::of(cells, name, &keys, used), Lines::of(cells, name, &keys, waits));
+    let both = |with: &str, line: usize| format!("{}{with}{}", use_of.range(line, " %"), queue_of.range(line, " ms"));
     let answer = format!(
-        "Alone it used {} of the link and its 95th percentile of waiting was {}; CUBIC used {} with {}, BBR {} with {}.",
-        range(&of(&use_of, 0), " %"),
-        range(&of(&queue_of, 0), " ms"),
-        range(&of(&use_of, 1), " %"),
-        range(&of(&queue_of, 1), " ms"),
-        range(&of(&use_of, 2), " %"),
-        range(&of(&queue_of, 2), " ms"),
+        "Alone it used {}; CUBIC used {}, BBR {}.",
+        both(" of the link and its 95th percentile of waiting was ", 0),
+        both(" with ", 1),
+        both(" with ", 2),
     );
     let charts = vec![
         log(chart("buffer, BDP", "used, %", Some(100.0), use_of)),
@@ -94,23 +112,20 @@ pub(super) fn alone(name: &str, cells: &Cells, _: Effort) -> Answer {
 
 pub(super) fn itself(name: &str, cells: &Cells, _: Effort) -> Answer {
     let keys = ["itself", "cubic"];
-    let jain = lines(cells, name, &keys, |run| run.record.jain);
+    let jain = Lines::of(cells, name, &keys, |run| run.record.jain);
     let answer = format!(
         "Jain's index of its 2 to 16 flows was {} (1: all equal); that of CUBIC's flows {}.",
-        range(&values(&jain[0].1), ""),
-        range(&values(&jain[1].1), "")
+        jain.range(0, ""),
+        jain.range(1, "")
     );
     (answer, vec![log(chart("flows", "Jain's index", Some(1.0), jain))])
 }
 
 pub(super) fn rivals(name: &str, cells: &Cells, _: Effort) -> Answer {
-    let shares: Vec<(String, Points)> =
-        RIVALS.iter().map(|rival| (format!("beside {rival}@tcp"), cells.line(rival, percent))).collect();
-    let said = RIVALS
-        .iter()
-        .zip(&shares)
-        .map(|(rival, (_, points))| format!("{} beside {}", range(&values(points), " %"), upper(rival)));
-    let said: Vec<String> = said.collect();
+    let line = |rival| AnswerLine { name: format!("beside {rival}@tcp"), points: cells.line(rival, percent) };
+    let shares = Lines(RIVALS.into_iter().map(line).collect());
+    let said = |(line, rival)| format!("{} beside {}", shares.range(line, " %"), upper(rival));
+    let said: Vec<String> = RIVALS.into_iter().enumerate().map(said).collect();
     let answer = format!("With buffers of 0.5 to 4 BDP {name} got {} of what both flows got.", said.join(", "));
     (answer, vec![log(chart("buffer, BDP", "share, %", Some(100.0), shares))])
 }
@@ -130,12 +145,11 @@ pub(super) fn rtt(name: &str, cells: &Cells, _: Effort) -> Answer {
         let [shorter, longer] = rates[..] else { return None };
         (shorter + longer > 0.0).then_some(100.0 * longer / (shorter + longer))
     };
-    let shares = lines(cells, name, &["itself", "cubic"], longer);
-    let last = |line: usize| shares[line].1.last().and_then(|(_, value)| *value).map_or_else(|| "?".to_owned(), short);
+    let shares = Lines::of(cells, name, &["itself", "cubic"], longer);
     let answer = format!(
         "With eight times the round trip the flow got {} % of what both got (equal: 50 %); with CUBIC {} %.",
-        last(0),
-        last(1)
+        shares.last(0),
+        shares.last(1)
     );
     (answer, vec![log(chart("round trip over the other's", "share of the longer, %", Some(100.0), shares))])
 }
@@ -148,7 +162,7 @@ const MORE_POINTS: f64 = 1.0;
 
 /// Harm: what a flow loses beside another, as a share of what it has alone (more is better: throughput), or of what it has beside it
 /// (less is better: delay). Ware et al., HotNets 2019, section 4.
-fn harms(name: &str, cells: &Cells, x: &'static str, at: &[f64], what: &str) -> Answer {
+pub(super) fn harms(name: &str, cells: &Cells, x: &'static str, at: &[f64], what: &str) -> Answer {
     // Alone the CUBIC flow is the contestant.
     let victims = |run: &Run| -> Vec<FlowRecord> {
         let beside: Vec<FlowRecord> = others(run).cloned().collect();
@@ -157,28 +171,26 @@ fn harms(name: &str, cells: &Cells, x: &'static str, at: &[f64], what: &str) -> 
     let mbps = |run: &Run| Some(victims(run).iter().map(|flow| flow.throughput_mbps).sum::<f64>());
     let delay =
         |run: &Run| victims(run).iter().filter_map(|flow| flow.delay_ms).map(|delay| delay.p95).reduce(f64::max);
-    let throughput = |key: &str| -> Points {
-        let of = |x: f64| {
-            let (alone, beside) = (cells.at("alone", x, mbps)?, cells.at(key, x, mbps)?);
-            (alone > 0.0).then(|| 100.0 * (alone - beside).max(0.0) / alone)
-        };
-        at.iter().map(|x| (*x, of(*x))).collect()
+    let throughput = |key: &str, x: f64| {
+        let (alone, beside) = (cells.at("alone", x, mbps)?, cells.at(key, x, mbps)?);
+        (alone > 0.0).then(|| 100.0 * (alone - beside).max(0.0) / alone)
     };
-    let waiting = |key: &str| -> Points {
-        let of = |x: f64| {
-            let (alone, beside) = (cells.at("alone", x, delay)?, cells.at(key, x, delay)?);
-            (beside > 0.0).then(|| 100.0 * (beside - alone).max(0.0) / beside)
-        };
-        at.iter().map(|x| (*x, of(*x))).collect()
+    let waiting = |key: &str, x: f64| {
+        let (alone, beside) = (cells.at("alone", x, delay)?, cells.at(key, x, delay)?);
+        (beside > 0.0).then(|| 100.0 * (beside - alone).max(0.0) / beside)
     };
-    let by = |of: &dyn Fn(&str) -> Points| vec![(name.to_owned(), of("itself")), ("cubic@tcp".to_owned(), of("cubic"))];
+    let by = |of: &dyn Fn(&str, f64) -> Option<f64>| {
+        let points = |key: &str| at.iter().map(|x| (*x, of(key, *x))).collect();
+        Lines(["itself", "cubic"].map(|key| AnswerLine { name: called(key, name), points: points(key) }).into())
+    };
     let (rates, delays) = (by(&throughput), by(&waiting));
-    let pairs: Vec<(f64, f64)> = rates[0].1.iter().zip(&rates[1].1).filter_map(|(a, b)| Some((a.1?, b.1?))).collect();
+    let pairs = (0..at.len()).filter_map(|index| rates.at(0, index).zip(rates.at(1, index)));
+    let pairs: Vec<(f64, f64)> = pairs.collect();
     let more = pairs.iter().filter(|(own, cubic)| *own > cubic * MORE_BY + MORE_POINTS).count();
     let answer = format!(
         "It took {} of a CUBIC flow's throughput, where CUBIC itself takes {}; with {more} of {} {what} it did more harm than CUBIC does.",
-        range(&values(&rates[0].1), " %"),
-        range(&values(&rates[1].1), " %"),
+        rates.range(0, " %"),
+        rates.range(1, " %"),
         pairs.len()
     );
     let charts = vec![
@@ -186,14 +198,6 @@ fn harms(name: &str, cells: &Cells, x: &'static str, at: &[f64], what: &str) -> 
         log(chart(x, "harm to delay p95, %", Some(100.0), delays)),
     ];
     (answer, charts)
-}
-
-pub(super) fn harm(name: &str, cells: &Cells, _: Effort) -> Answer {
-    harms(name, cells, "buffer, BDP", &BUFFERS, "buffers")
-}
-
-pub(super) fn harm_by_loss(name: &str, cells: &Cells, _: Effort) -> Answer {
-    harms(name, cells, "lost at random, %", &MEDIUM.map(|share| share * 100.0), "shares of losses")
 }
 
 /// A share holds when this many seconds in a row each half second has 40 to 60 % (our choice: a cycle of BBR is a third of a second
@@ -241,30 +245,28 @@ fn when(points: &[(f64, Option<f64>)]) -> String {
 }
 
 pub(super) fn convergence(name: &str, cells: &Cells, _: Effort) -> Answer {
-    let mut times = lines(cells, name, &["itself", "cubic", "bbr"], converges);
-    for time in times.iter_mut().flat_map(|(_, points)| points.iter_mut().map(|(_, time)| time)) {
+    let mut times = Lines::of(cells, name, &["itself", "cubic", "bbr"], converges);
+    for (_, time) in times.0.iter_mut().flat_map(|line| &mut line.points) {
         *time = time.filter(|time| *time < NEVER);
     }
+    let when = |line: usize| when(&times.0[line].points);
     let answer = format!(
         "The second flow came to 40 to 60 %, and kept that for 2 s, {}; with CUBIC {}, with BBR {}.",
-        when(&times[0].1),
-        when(&times[1].1),
-        when(&times[2].1)
+        when(0),
+        when(1),
+        when(2)
     );
     (answer, vec![chart("buffer, BDP", "time until the share holds, s", None, times)])
 }
 
 pub(super) fn l4s(name: &str, cells: &Cells, _: Effort) -> Answer {
     let keys = ["itself", "cubic", "prague"];
-    let queue = lines(cells, name, &keys, |run| {
+    let queue = Lines::of(cells, name, &keys, |run| {
         own(run).filter_map(|flow| flow.queue_ms).map(|queue| queue.p95).reduce(f64::max)
     });
-    let get = lines(cells, name, &keys, |run| {
-        let rate: f64 = own(run).map(|flow| flow.throughput_mbps).sum();
-        Some(rate)
-    });
-    let at = |lines: &[(String, Points)], index: usize, unit: &str| {
-        lines[0].1.get(index).and_then(|(_, value)| *value).map_or_else(|| "?".to_owned(), |value| short(value) + unit)
+    let get = Lines::of(cells, name, &keys, |run| Some(own(run).map(|flow| flow.throughput_mbps).sum()));
+    let at = |lines: &Lines, index: usize, unit: &str| {
+        lines.at(0, index).map_or_else(|| "?".to_owned(), |value| short(value) + unit)
     };
     let answer = format!(
         "Over DualPI2 it got {} of 100 alone with a queue of {} (p95), {} of 100 beside CUBIC; where marks begin at 1 ms its queue was {}.",
@@ -279,16 +281,14 @@ pub(super) fn l4s(name: &str, cells: &Cells, _: Effort) -> Answer {
 
 pub(super) fn aqm(name: &str, cells: &Cells, _: Effort) -> Answer {
     let keys = ["itself", "cubic"];
-    let (uses, queues) = (lines(cells, name, &keys, used), lines(cells, name, &keys, waits));
-    let shares = vec![
-        (name.to_owned(), cells.line("itself beside", percent)),
-        ("cubic@tcp".to_owned(), cells.line("cubic beside", percent)),
-    ];
+    let (uses, queues) = (Lines::of(cells, name, &keys, used), Lines::of(cells, name, &keys, waits));
+    let beside = |key: &str| cells.line(&format!("{key} beside"), percent);
+    let shares = Lines(keys.map(|key| AnswerLine { name: called(key, name), points: beside(key) }).into());
     let answer = format!(
         "Over CoDel, FQ-CoDel and PIE it used {} % alone with {} ms waiting (p95); beside CUBIC it got {} % of what both got.",
-        each(&uses[0].1),
-        each(&queues[0].1),
-        each(&shares[0].1)
+        uses.each(0),
+        queues.each(0),
+        shares.each(0)
     );
     let x = "1: CoDel; 2: FQ-CoDel; 3: PIE";
     let charts = vec![
@@ -300,69 +300,45 @@ pub(super) fn aqm(name: &str, cells: &Cells, _: Effort) -> Answer {
 }
 
 /// Use and waiting on three paths, beside those of CUBIC and BBR.
-fn on_paths(name: &str, cells: &Cells, x: &'static str, paths: &str) -> Answer {
+pub(super) fn on_paths(name: &str, cells: &Cells, x: &'static str, paths: &str) -> Answer {
     let keys = ["itself", "cubic", "bbr"];
-    let (uses, queues) = (lines(cells, name, &keys, used), lines(cells, name, &keys, waits));
-    let said = |line: usize| format!("{} % with {} ms waiting (p95)", each(&uses[line].1), each(&queues[line].1));
+    let (uses, queues) = (Lines::of(cells, name, &keys, used), Lines::of(cells, name, &keys, waits));
+    let said = |line: usize| format!("{} % with {} ms waiting (p95)", uses.each(line), queues.each(line));
     let answer = format!("{paths} it used {}; CUBIC {}, BBR {}.", said(0), said(1), said(2));
     (answer, vec![chart(x, "used, %", Some(100.0), uses), chart(x, "queue p95, ms", None, queues)])
 }
 
-pub(super) fn changes(name: &str, cells: &Cells, _: Effort) -> Answer {
-    let x = "1: rate; 2: delay; 3: outage";
-    on_paths(name, cells, x, "With another rate, another delay and an outage for a while")
-}
-
-pub(super) fn far(name: &str, cells: &Cells, _: Effort) -> Answer {
-    let x = "1: 250 ms; 2: 600 ms; 3: 600 ms, 0.1 % lost";
-    on_paths(name, cells, x, "With 250 ms, 600 ms, and 600 ms with losses")
-}
-
 pub(super) fn cellular(name: &str, cells: &Cells, _: Effort) -> Answer {
     let keys = ["itself", "cubic", "bbr"];
-    let (rates, delays) =
-        (lines(cells, name, &keys, used), lines(cells, name, &keys, |run| run.record.delay_ms.map(|delay| delay.p95)));
-    let of = |lines: &[(String, Points)], line: usize, unit: &str| range(&values(&lines[line].1), unit);
+    let (rates, delays) = (
+        Lines::of(cells, name, &keys, used),
+        Lines::of(cells, name, &keys, |run| run.record.delay_ms.map(|delay| delay.p95)),
+    );
+    let both = |at: &str, line: usize| format!("{}{at}{}", rates.range(line, " %"), delays.range(line, " ms"));
     let answer = format!(
-        "On the three traces it used {} at a 95th percentile of delay of {}; CUBIC {} at {}, BBR {} at {}.",
-        of(&rates, 0, " %"),
-        of(&delays, 0, " ms"),
-        of(&rates, 1, " %"),
-        of(&delays, 1, " ms"),
-        of(&rates, 2, " %"),
-        of(&delays, 2, " ms"),
+        "On the three traces it used {}; CUBIC {}, BBR {}.",
+        both(" at a 95th percentile of delay of ", 0),
+        both(" at ", 1),
+        both(" at ", 2),
     );
     let x = "1: lte-like; 2: lte-driving; 3: 3g-like";
     (answer, vec![chart(x, "used, %", Some(100.0), rates), chart(x, "delay p95, ms", None, delays)])
 }
 
 /// What is used while something else than congestion disturbs.
-fn disturbed(name: &str, cells: &Cells, x: &'static str, what: &str, of: &[f64]) -> Answer {
-    let uses = lines(cells, name, &["itself", "cubic", "bbr"], used);
-    let said = |line: usize| {
-        let at = |index: usize| uses[line].1.get(index).and_then(|(_, value)| *value);
-        let (first, last) = (at(0), at(of.len() - 1));
-        let text = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), short);
-        format!("{} and {} %", text(first), text(last))
-    };
+pub(super) fn disturbed(name: &str, cells: &Cells, x: &'static str, what: &str, of: &[f64]) -> Answer {
+    let uses = Lines::of(cells, name, &["itself", "cubic", "bbr"], used);
+    let both = |line: usize| format!("{} and {} %", said(uses.at(line, 0)), said(uses.at(line, of.len() - 1)));
     let (first, last) = (of[0] * 100.0, of[of.len() - 1] * 100.0);
     let answer = format!(
         "With {} and {} % {what} it used {} of its path; CUBIC {}, BBR {}.",
         figure(first),
         figure(last),
-        said(0),
-        said(1),
-        said(2)
+        both(0),
+        both(1),
+        both(2)
     );
     (answer, vec![log(chart(x, "used, %", Some(100.0), uses))])
-}
-
-pub(super) fn loss(name: &str, cells: &Cells, _: Effort) -> Answer {
-    disturbed(name, cells, "lost at random, %", "of the packets lost", &LOSSES)
-}
-
-pub(super) fn reordering(name: &str, cells: &Cells, _: Effort) -> Answer {
-    disturbed(name, cells, "held back by 8 ms, %", "of the packets held back", &DISORDERS)
 }
 
 fn short_flows(run: &Run) -> Option<f64> {
@@ -372,16 +348,13 @@ fn short_flows(run: &Run) -> Option<f64> {
 pub(super) fn beside_short(name: &str, cells: &Cells, _: Effort) -> Answer {
     let keys = ["itself", "cubic", "bbr"];
     let half = |run: &Run| others(run).filter_map(|flow| flow.fct_ms).map(|fct| fct.p50).reduce(f64::max);
-    let (p50, p95) = (lines(cells, name, &keys, half), lines(cells, name, &keys, short_flows));
-    let of = |lines: &[(String, Points)], line: usize| range(&values(&lines[line].1), " ms");
+    let (p50, p95) = (Lines::of(cells, name, &keys, half), Lines::of(cells, name, &keys, short_flows));
+    let both = |and: &str, line: usize| format!("{}{and}{}", p50.range(line, " ms"), p95.range(line, " ms"));
     let answer = format!(
-        "Beside it half of the short flows ended within {}, 95 % within {}; beside CUBIC {} and {}, beside BBR {} and {}.",
-        of(&p50, 0),
-        of(&p95, 0),
-        of(&p50, 1),
-        of(&p95, 1),
-        of(&p50, 2),
-        of(&p95, 2),
+        "Beside it half of the short flows ended within {}; beside CUBIC {}, beside BBR {}.",
+        both(", 95 % within ", 0),
+        both(" and ", 1),
+        both(" and ", 2),
     );
     let charts = vec![
         chart("buffer, BDP", "completion p50, ms", None, p50),
@@ -392,30 +365,21 @@ pub(super) fn beside_short(name: &str, cells: &Cells, _: Effort) -> Answer {
 
 pub(super) fn many(name: &str, cells: &Cells, effort: Effort) -> Answer {
     let keys = ["itself", "cubic"];
-    let uses = lines(cells, name, &keys, used);
-    let losses = lines(cells, name, &keys, |run| Some(run.record.loss * 100.0));
-    let queues = lines(cells, name, &keys, waits);
-    let last = |lines: &[(String, Points)], line: usize| {
-        lines[line].1.last().and_then(|(_, value)| *value).map_or_else(|| "?".to_owned(), short)
-    };
-    let jain = median(
-        cells
-            .numbers("itself")
-            .last()
-            .into_iter()
-            .filter_map(|x| cells.at("itself", *x, |run| run.record.jain))
-            .collect(),
-    );
+    let uses = Lines::of(cells, name, &keys, used);
+    let losses = Lines::of(cells, name, &keys, |run| Some(run.record.loss * 100.0));
+    let queues = Lines::of(cells, name, &keys, waits);
+    let most = cells.numbers("itself").last().copied();
+    let jain = most.and_then(|flows| cells.at("itself", flows, |run| run.record.jain));
     let answer = format!(
         "{} flows of it used {} % of the link, lost {} % of the packets, kept {} ms waiting (p95) and had a Jain's index of {}; as many of CUBIC {} %, {} %, {} ms.",
         effort.flows,
-        last(&uses, 0),
-        last(&losses, 0),
-        last(&queues, 0),
-        jain.map_or_else(|| "?".to_owned(), short),
-        last(&uses, 1),
-        last(&losses, 1),
-        last(&queues, 1),
+        uses.last(0),
+        losses.last(0),
+        queues.last(0),
+        said(jain),
+        uses.last(1),
+        losses.last(1),
+        queues.last(1),
     );
     let charts = vec![
         log(chart("flows", "used, %", Some(100.0), uses)),

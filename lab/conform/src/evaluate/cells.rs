@@ -16,7 +16,7 @@ use super::{Effort, Traces};
 use crate::trajectory::median;
 
 /// The synthetic cellular traces that come with paceline.
-const TRACES: [(&str, &str); 3] = [
+pub(super) const TRACES: [(&str, &str); 3] = [
     ("lte-like.mahi", include_str!("../../../../scenarios/traces/lte-like.mahi")),
     ("lte-driving.mahi", include_str!("../../../../scenarios/traces/lte-driving.mahi")),
     ("3g-like.mahi", include_str!("../../../../scenarios/traces/3g-like.mahi")),

@@ -2,7 +2,7 @@
 
 use minijinja::context;
 use minijinja::value::Serde;
-use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine as Curve, Sheet};
+use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet};
 use paceline_report::svg::nice;
 use paceline_report::{PageError, SCRIPT, STYLE, palette};
 use serde::Serialize;
@@ -65,19 +65,9 @@ fn draw(chart: &AnswerChart) -> String {
     let lines: Vec<&super::AnswerLine> =
         chart.lines.iter().enumerate().filter(|line| !again(line)).map(|(_, line)| line).collect();
     let classes = palette::classes(lines.iter().map(|line| line.name.trim_start_matches("beside ")));
-    let all = || classes.iter().map(|class| Class::from(class.clone())).zip(&lines);
-    let curve = |(class, line): (Class, &&super::AnswerLine)| Curve { class, points: line.points.clone(), dots: true };
-    let sheet = Sheet {
-        label: format!("{} by {}", chart.y, chart.x),
-        x_title: chart.x,
-        x,
-        rows: vec![ChartRow {
-            y_title: chart.y,
-            y,
-            height: HEIGHT,
-            panels: vec![Panel { lines: all().map(curve).collect(), ..Panel::default() }],
-        }],
-        legend: all().map(|(class, line)| (class, line.name.clone())).collect(),
-    };
-    sheet.draw()
+    let all = || classes.iter().cloned().zip(&lines);
+    let curves = all().map(|(class, line)| PlotLine::dotted(class, line.points.iter().copied())).collect();
+    let row = ChartRow::single(chart.y, y, HEIGHT, curves);
+    let sheet = Sheet::new(format!("{} by {}", chart.y, chart.x), (chart.x, x), vec![row]);
+    sheet.legend(all().map(|(class, line)| (class, &line.name))).draw()
 }

@@ -3,6 +3,7 @@
 use paceline_lab::contestant::Contestant;
 
 use super::answers;
+use super::cells::TRACES;
 use super::{AnswerChart, Cells, Effort, QuestionCell};
 
 /// A question.
@@ -33,17 +34,17 @@ pub(super) const NOT_ASKED: [(&str, &str); 11] = [
 /// Those it must live with.
 pub(super) const RIVALS: [&str; 3] = ["reno", "cubic", "bbr"];
 /// Buffers in BDP.
-pub(super) const BUFFERS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+const BUFFERS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Shares of random losses.
-pub(super) const LOSSES: [f64; 5] = [0.0001, 0.001, 0.01, 0.03, 0.05];
+const LOSSES: [f64; 5] = [0.0001, 0.001, 0.01, 0.03, 0.05];
 /// Shares of packets that others overtake.
-pub(super) const DISORDERS: [f64; 5] = [0.001, 0.01, 0.05, 0.2, 0.5];
+const DISORDERS: [f64; 5] = [0.001, 0.01, 0.05, 0.2, 0.5];
 /// Flows of itself at once.
 const ITSELF: [u32; 4] = [2, 4, 8, 16];
 /// Round trips of the second flow over those of the first.
 const TIMES: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 /// Shares of losses of the medium beside which harm is measured.
-pub(super) const MEDIUM: [f64; 3] = [0.001, 0.01, 0.05];
+const MEDIUM: [f64; 3] = [0.001, 0.01, 0.05];
 /// Seconds that the second flow of `convergence` has at least to come to its share and keep it.
 pub(super) const CONVERGENCE_SECONDS: u32 = 57;
 /// Queues with an AQM for everybody, each a number of the figure.
@@ -71,13 +72,58 @@ fn named(name: &str) -> Contestant {
     format!("{name}@tcp").parse().unwrap_or_else(|error| unreachable!("{name} comes with paceline: {error}"))
 }
 
-/// The contestant, and those whose figures stand beside its.
-fn beside(contestant: &Contestant, names: &[&str]) -> Vec<(String, Contestant)> {
-    let own = [("itself".to_owned(), contestant.clone())];
-    own.into_iter().chain(names.iter().map(|name| ((*name).to_owned(), named(name)))).collect()
+/// A link of 50 Mbit/s and 40 ms with a buffer of this many BDP.
+fn buffered(bdp: f64) -> String {
+    path(50.0, 40.0, &format!("droptail:bdp={bdp}"), "")
+}
+
+/// The same with a buffer of one BDP, and with more under `[down]`.
+fn plain(more: &str) -> String {
+    path(50.0, 40.0, "droptail:bdp=1", more)
+}
+
+/// The contestant, or one whose figures stand beside its.
+struct Compared {
+    key: &'static str,
+    who: Contestant,
+}
+
+impl Compared {
+    /// One bulk flow of it on this path.
+    fn at(&self, x: impl Into<f64>, path: String) -> QuestionCell {
+        QuestionCell::new(self.key, x.into(), &self.who, path)
+    }
+}
+
+/// Cells of the contestant and of those whose figures stand beside its, at each of these values.
+fn each<T: Copy>(
+    contestant: &Contestant,
+    beside: &[&'static str],
+    values: &[T],
+    cell: impl Fn(&Compared, T) -> QuestionCell,
+) -> Vec<QuestionCell> {
+    let own = Compared { key: "itself", who: contestant.clone() };
+    let others = beside.iter().map(|key| Compared { key, who: named(key) });
+    let all = std::iter::once(own).chain(others);
+    all.flat_map(|one| values.iter().map(|value| cell(&one, *value)).collect::<Vec<_>>()).collect()
+}
+
+/// Cells of a CUBIC flow alone, beside the contestant, and beside another CUBIC flow, at each of these values.
+fn harm<T: Copy>(
+    contestant: &Contestant,
+    values: &[T],
+    x: fn(T) -> f64,
+    path: impl Fn(T) -> String,
+) -> Vec<QuestionCell> {
+    let alone = values.iter().map(|value| QuestionCell::new("alone", x(*value), &named("cubic"), path(*value)));
+    let beside = |one: &Compared, value| one.at(x(value), path(value)).with(format!("{CUBIC}{STARTS}"));
+    alone.chain(each(contestant, &["cubic"], values, beside)).collect()
 }
 
 const STARTS: &str = "\n[[flows]]\nstart = \"0ms..200ms\"\n";
+const CUBIC: &str = "\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"0ms..200ms\"\n";
+/// Of the figures whose axis has a number for each of three conditions.
+const THREE: [u32; 3] = [1, 2, 3];
 
 pub(super) const ALL: &[Question] = &[
     Question {
@@ -86,12 +132,7 @@ pub(super) const ALL: &[Question] = &[
         source: "RFC 9743 section 5.1.2: bufferbloat",
         setup: |_| "50 Mbit/s, 40 ms, drop-tail of 0.5 to 4 BDP; beside it CUBIC and BBR, each alone".to_owned(),
         cells: |contestant, _| {
-            let cell = |(key, who): (String, Contestant)| {
-                BUFFERS.map(|buffer| {
-                    QuestionCell::new(&key, buffer, &who, path(50.0, 40.0, &format!("droptail:bdp={buffer}"), ""))
-                })
-            };
-            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic", "bbr"], &BUFFERS, |one, buffer| one.at(buffer, buffered(buffer)))
         },
         answer: answers::alone,
     },
@@ -101,15 +142,10 @@ pub(super) const ALL: &[Question] = &[
         source: "RFC 9743 section 5.1.4: fairness within the algorithm",
         setup: |_| "2 to 16 flows, 100 Mbit/s, 40 ms, drop-tail of 1 BDP, starts 1 s apart".to_owned(),
         cells: |contestant, _| {
-            let flows =
-                |count: u32| format!("\n[[flows]]\ncount = {count}\nstagger = \"1s\"\nstart = \"0ms..200ms\"\n");
-            let cell = |(key, who): (String, Contestant)| {
-                ITSELF.map(|count| {
-                    QuestionCell::new(&key, count.into(), &who, path(100.0, 40.0, "droptail:bdp=1", ""))
-                        .with(flows(count))
-                })
-            };
-            beside(contestant, &["cubic"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic"], &ITSELF, |one, count| {
+                let flows = format!("\n[[flows]]\ncount = {count}\nstagger = \"1s\"\nstart = \"0ms..200ms\"\n");
+                one.at(count, path(100.0, 40.0, "droptail:bdp=1", "")).with(flows)
+            })
         },
         answer: answers::itself,
     },
@@ -121,10 +157,7 @@ pub(super) const ALL: &[Question] = &[
         cells: |contestant, _| {
             let cell = |rival: &'static str| {
                 let flows = format!("{STARTS}\n[[flows]]\ncontestant = \"{rival}@tcp\"\nstart = \"0ms..200ms\"\n");
-                BUFFERS.map(|buffer| {
-                    let path = path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                    QuestionCell::new(rival, buffer, contestant, path).with(flows.clone())
-                })
+                BUFFERS.map(|buffer| QuestionCell::new(rival, buffer, contestant, buffered(buffer)).with(flows.clone()))
             };
             RIVALS.into_iter().flat_map(cell).collect()
         },
@@ -136,14 +169,11 @@ pub(super) const ALL: &[Question] = &[
         source: "RFC 9743 section 5.1.4: fairness within the algorithm",
         setup: |_| "two flows, 50 Mbit/s, 20 ms, and 1 to 8 times that, drop-tail of 2 BDP of the shorter".to_owned(),
         cells: |contestant, _| {
-            let cell = |(key, who): (String, Contestant)| {
-                TIMES.map(|times| {
-                    let extra = 10_000.0 * (times - 1.0);
-                    let flows = format!("{STARTS}\n[[flows]]\nstart = \"0ms..200ms\"\nextra_delay = \"{extra}us\"\n");
-                    QuestionCell::new(&key, times, &who, path(50.0, 20.0, "droptail:bdp=2", "")).with(flows)
-                })
-            };
-            beside(contestant, &["cubic"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic"], &TIMES, |one, times| {
+                let extra = 10_000.0 * (times - 1.0);
+                let flows = format!("{STARTS}\n[[flows]]\nstart = \"0ms..200ms\"\nextra_delay = \"{extra}us\"\n");
+                one.at(times, path(50.0, 20.0, "droptail:bdp=2", "")).with(flows)
+            })
         },
         answer: answers::rtt,
     },
@@ -155,19 +185,8 @@ pub(super) const ALL: &[Question] = &[
             "a CUBIC flow alone, beside the contestant, and beside CUBIC; 50 Mbit/s, 40 ms, drop-tail of 0.5 to 4 BDP"
                 .to_owned()
         },
-        cells: |contestant, _| {
-            let victim = "\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"0ms..200ms\"\n";
-            let mut cells = Vec::new();
-            for buffer in BUFFERS {
-                let path = || path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                cells.push(QuestionCell::new("alone", buffer, &named("cubic"), path()));
-                for (key, who) in beside(contestant, &["cubic"]) {
-                    cells.push(QuestionCell::new(key, buffer, &who, path()).with(format!("{victim}{STARTS}")));
-                }
-            }
-            cells
-        },
-        answer: answers::harm,
+        cells: |contestant, _| harm(contestant, &BUFFERS, |buffer| buffer, buffered),
+        answer: |name, cells, _| answers::harms(name, cells, "buffer, BDP", &BUFFERS, "buffers"),
     },
     Question {
         id: "harm-loss",
@@ -177,18 +196,11 @@ pub(super) const ALL: &[Question] = &[
         source: "RFC 9743 sections 5.2 and 6.4: harm, wireless paths",
         setup: |_| "as harm, with a drop-tail of 1 BDP and 0.1 to 5 % random loss".to_owned(),
         cells: |contestant, _| {
-            let victim = "\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"0ms..200ms\"\n";
-            let mut cells = Vec::new();
-            for loss in MEDIUM {
-                let path = || path(50.0, 40.0, "droptail:bdp=1", &format!("loss = {loss}\n"));
-                cells.push(QuestionCell::new("alone", loss * 100.0, &named("cubic"), path()));
-                for (key, who) in beside(contestant, &["cubic"]) {
-                    cells.push(QuestionCell::new(key, loss * 100.0, &who, path()).with(format!("{victim}{STARTS}")));
-                }
-            }
-            cells
+            harm(contestant, &MEDIUM, |loss| loss * 100.0, |loss| plain(&format!("loss = {loss}\n")))
         },
-        answer: answers::harm_by_loss,
+        answer: |name, cells, _| {
+            answers::harms(name, cells, "lost at random, %", &MEDIUM.map(|share| share * 100.0), "shares of losses")
+        },
     },
     Question {
         id: "convergence",
@@ -197,14 +209,11 @@ pub(super) const ALL: &[Question] = &[
         setup: |_| "50 Mbit/s, 40 ms, drop-tail of 1 and 2 BDP; the second flow starts after 15 s".to_owned(),
         cells: |contestant, _| {
             let flows = format!("{STARTS}\n[[flows]]\nstart = \"15s..16s\"\n");
-            let cell = |(key, who): (String, Contestant)| {
-                [1.0, 2.0].map(|buffer| {
-                    let path = path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                    let cell = QuestionCell::new(&key, buffer, &who, path).with(flows.clone());
-                    QuestionCell { seconds: Some(16 + CONVERGENCE_SECONDS + 2), series: true, ..cell }
-                })
-            };
-            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic", "bbr"], &[1.0, 2.0], |one, buffer| QuestionCell {
+                seconds: Some(16 + CONVERGENCE_SECONDS + 2),
+                series: true,
+                ..one.at(buffer, buffered(buffer)).with(flows.clone())
+            })
         },
         answer: answers::convergence,
     },
@@ -216,17 +225,13 @@ pub(super) const ALL: &[Question] = &[
             "100 Mbit/s, 20 ms: DualPI2 alone (1) and beside CUBIC (2), marks from 1 ms of queue on (3)".to_owned()
         },
         cells: |contestant, _| {
-            let cubic = format!("{STARTS}\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"0ms..200ms\"\n");
-            let cell = |(key, who): (String, Contestant)| {
-                let dual = || path(100.0, 20.0, "dualpi2", "");
-                let step = path(100.0, 20.0, "step:threshold=1ms,limit=2MB", "");
-                [
-                    QuestionCell::new(&key, 1.0, &who, dual()),
-                    QuestionCell::new(&key, 2.0, &who, dual()).with(cubic.clone()),
-                    QuestionCell::new(&key, 3.0, &who, step),
-                ]
-            };
-            beside(contestant, &["cubic", "prague"]).into_iter().flat_map(cell).collect()
+            let beside_cubic = format!("{STARTS}{CUBIC}");
+            let conditions =
+                [("dualpi2", ""), ("dualpi2", beside_cubic.as_str()), ("step:threshold=1ms,limit=2MB", "")];
+            each(contestant, &["cubic", "prague"], &THREE, |one, number| {
+                let (queue, flows) = conditions[number as usize - 1];
+                one.at(number, path(100.0, 20.0, queue, "")).with(flows)
+            })
         },
         answer: answers::l4s,
     },
@@ -236,18 +241,14 @@ pub(super) const ALL: &[Question] = &[
         source: "RFC 9743 section 7.1: active queue management",
         setup: |_| "50 Mbit/s, 40 ms: CoDel (1), FQ-CoDel (2), PIE (3), alone and beside a CUBIC flow".to_owned(),
         cells: |contestant, _| {
-            let cubic = format!("{STARTS}\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"0ms..200ms\"\n");
-            let mut cells = Vec::new();
-            for (key, who) in beside(contestant, &["cubic"]) {
-                for (number, queue) in (1..).zip(QUEUES) {
-                    let path = || path(50.0, 40.0, queue, "");
-                    cells.push(QuestionCell::new(&key, number.into(), &who, path()));
-                    cells.push(
-                        QuestionCell::new(format!("{key} beside"), number.into(), &who, path()).with(cubic.clone()),
-                    );
-                }
-            }
-            cells
+            let alone = each(contestant, &["cubic"], &THREE, |one, number| {
+                one.at(number, path(50.0, 40.0, QUEUES[number as usize - 1], ""))
+            });
+            let beside = alone.iter().map(|cell| {
+                let key = format!("{} beside", cell.key);
+                QuestionCell { key, ..cell.clone() }.with(format!("{STARTS}{CUBIC}"))
+            });
+            alone.iter().cloned().chain(beside).collect()
         },
         answer: answers::aqm,
     },
@@ -259,19 +260,20 @@ pub(super) const ALL: &[Question] = &[
             "50 Mbit/s, 40 ms, drop-tail of 250 kB, for a minute: 10 Mbit/s from 20 to 40 s (1), 120 ms from 20 to 40 s (2), an outage from 20 to 23 s (3)".to_owned()
         },
         cells: |contestant, _| {
-            let cell = |(key, who): (String, Contestant)| {
-                [0, 1, 2].map(|index| {
-                    let path = format!(
-                        "[down]\n{}queue = \"droptail:bytes=250kB\"\n\n[up]\ndelay = \"20ms\"\n",
-                        CHANGES[index]
-                    );
-                    let cell = QuestionCell::new(&key, index as f64 + 1.0, &who, path);
-                    QuestionCell { seconds: Some(60), ..cell }
-                })
-            };
-            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic", "bbr"], &THREE, |one, number| {
+                let change = CHANGES[number as usize - 1];
+                let path = format!("[down]\n{change}queue = \"droptail:bytes=250kB\"\n\n[up]\ndelay = \"20ms\"\n");
+                QuestionCell { seconds: Some(60), ..one.at(number, path) }
+            })
         },
-        answer: answers::changes,
+        answer: |name, cells, _| {
+            answers::on_paths(
+                name,
+                cells,
+                "1: rate; 2: delay; 3: outage",
+                "With another rate, another delay and an outage for a while",
+            )
+        },
     },
     Question {
         id: "far",
@@ -282,17 +284,20 @@ pub(super) const ALL: &[Question] = &[
                 .to_owned()
         },
         cells: |contestant, _| {
-            let cell = |(key, who): (String, Contestant)| {
-                [0, 1, 2].map(|index| {
-                    let (rtt, loss) = FAR[index];
-                    let path = path(20.0, rtt, "droptail:bdp=1", &format!("loss = {loss}\n"));
-                    let cell = QuestionCell::new(&key, index as f64 + 1.0, &who, path);
-                    QuestionCell { seconds: Some(60), ..cell }
-                })
-            };
-            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic", "bbr"], &THREE, |one, number| {
+                let (rtt, loss) = FAR[number as usize - 1];
+                let path = path(20.0, rtt, "droptail:bdp=1", &format!("loss = {loss}\n"));
+                QuestionCell { seconds: Some(60), ..one.at(number, path) }
+            })
         },
-        answer: answers::far,
+        answer: |name, cells, _| {
+            answers::on_paths(
+                name,
+                cells,
+                "1: 250 ms; 2: 600 ms; 3: 600 ms, 0.1 % lost",
+                "With 250 ms, 600 ms, and 600 ms with losses",
+            )
+        },
     },
     Question {
         id: "cellular",
@@ -302,20 +307,13 @@ pub(super) const ALL: &[Question] = &[
             "three synthetic traces (lte-like, lte-driving, 3g-like), 20 ms each way, drop-tail of 2 MB".to_owned()
         },
         cells: |contestant, _| {
-            let cell = |(key, who): (String, Contestant)| {
-                let on = |(index, name): (usize, &str)| {
-                    let path = format!(
-                        "[down]\ntrace = \"{name}\"\ndelay = \"20ms\"\nqueue = \"droptail:bytes=2MB\"\n\n[up]\ndelay = \"20ms\"\n"
-                    );
-                    QuestionCell::new(&key, index as f64 + 1.0, &who, path)
-                };
-                ["lte-like.mahi", "lte-driving.mahi", "3g-like.mahi"]
-                    .into_iter()
-                    .enumerate()
-                    .map(on)
-                    .collect::<Vec<_>>()
-            };
-            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic", "bbr"], &THREE, |one, number| {
+                let name = TRACES[number as usize - 1].0;
+                let path = format!(
+                    "[down]\ntrace = \"{name}\"\ndelay = \"20ms\"\nqueue = \"droptail:bytes=2MB\"\n\n[up]\ndelay = \"20ms\"\n"
+                );
+                one.at(number, path)
+            })
         },
         answer: answers::cellular,
     },
@@ -325,19 +323,11 @@ pub(super) const ALL: &[Question] = &[
         source: "RFC 9743 section 6.4: wireless paths",
         setup: |_| "50 Mbit/s, 40 ms, drop-tail of 1 BDP, 0.01 to 5 % random loss".to_owned(),
         cells: |contestant, _| {
-            let cell = |(key, who): (String, Contestant)| {
-                LOSSES.map(|loss| {
-                    QuestionCell::new(
-                        &key,
-                        loss * 100.0,
-                        &who,
-                        path(50.0, 40.0, "droptail:bdp=1", &format!("loss = {loss}\n")),
-                    )
-                })
-            };
-            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic", "bbr"], &LOSSES, |one, loss| {
+                one.at(loss * 100.0, plain(&format!("loss = {loss}\n")))
+            })
         },
-        answer: answers::loss,
+        answer: |name, cells, _| answers::disturbed(name, cells, "lost at random, %", "of the packets lost", &LOSSES),
     },
     Question {
         id: "reordering",
@@ -345,15 +335,13 @@ pub(super) const ALL: &[Question] = &[
         source: "RFC 9743 section 7.7: extreme packet reordering",
         setup: |_| "50 Mbit/s, 40 ms, drop-tail of 1 BDP; 0.1 to 50 % of the packets held back by 8 ms".to_owned(),
         cells: |contestant, _| {
-            let cell = |(key, who): (String, Contestant)| {
-                DISORDERS.map(|share| {
-                    let more = format!("reorder = {{ share = {share}, delay = \"8ms\" }}\n");
-                    QuestionCell::new(&key, share * 100.0, &who, path(50.0, 40.0, "droptail:bdp=1", &more))
-                })
-            };
-            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic", "bbr"], &DISORDERS, |one, share| {
+                one.at(share * 100.0, plain(&format!("reorder = {{ share = {share}, delay = \"8ms\" }}\n")))
+            })
         },
-        answer: answers::reordering,
+        answer: |name, cells, _| {
+            answers::disturbed(name, cells, "held back by 8 ms, %", "of the packets held back", &DISORDERS)
+        },
     },
     Question {
         id: "short",
@@ -365,13 +353,9 @@ pub(super) const ALL: &[Question] = &[
         cells: |contestant, _| {
             let short = "\n[[flows]]\ncontestant = \"cubic@tcp\"\nstart = \"2s\"\n\
                          workload = { poisson = { mean_gap = \"200ms\", alpha = 1.2, min = \"4kB\", max = \"4MB\" } }\n";
-            let cell = |(key, who): (String, Contestant)| {
-                [1.0, 4.0].map(|buffer| {
-                    let path = path(50.0, 40.0, &format!("droptail:bdp={buffer}"), "");
-                    QuestionCell::new(&key, buffer, &who, path).with(format!("{STARTS}{short}"))
-                })
-            };
-            beside(contestant, &["cubic", "bbr"]).into_iter().flat_map(cell).collect()
+            each(contestant, &["cubic", "bbr"], &[1.0, 4.0], |one, buffer| {
+                one.at(buffer, buffered(buffer)).with(format!("{STARTS}{short}"))
+            })
         },
         answer: answers::beside_short,
     },
@@ -383,18 +367,14 @@ pub(super) const ALL: &[Question] = &[
             format!("1 to {} flows, 500 Mbit/s, 40 ms, drop-tail of 1 BDP, starts within 5 s", effort.flows)
         },
         cells: |contestant, effort| {
-            let cell = |(key, who): (String, Contestant)| {
-                let on = |count: u32| {
-                    let stagger = 5_000_000 / count;
-                    let flows =
-                        format!("\n[[flows]]\ncount = {count}\nstagger = \"{stagger}us\"\nstart = \"0ms..200ms\"\n");
-                    let cell = QuestionCell::new(&key, count.into(), &who, path(500.0, 40.0, "droptail:bdp=1", ""))
-                        .with(flows);
-                    QuestionCell { seconds: Some(20), weight: 10, ..cell }
-                };
-                MANY.into_iter().filter(|count| *count <= effort.flows).map(on).collect::<Vec<_>>()
-            };
-            beside(contestant, &["cubic"]).into_iter().flat_map(cell).collect()
+            let counts: Vec<u32> = MANY.into_iter().filter(|count| *count <= effort.flows).collect();
+            each(contestant, &["cubic"], &counts, |one, count| {
+                let stagger = 5_000_000 / count;
+                let flows =
+                    format!("\n[[flows]]\ncount = {count}\nstagger = \"{stagger}us\"\nstart = \"0ms..200ms\"\n");
+                let cell = one.at(count, path(500.0, 40.0, "droptail:bdp=1", "")).with(flows);
+                QuestionCell { seconds: Some(20), weight: 10, ..cell }
+            })
         },
         answer: answers::many,
     },

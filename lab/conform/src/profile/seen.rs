@@ -3,7 +3,7 @@
 use paceline_experiment::Series;
 use paceline_lab::numbers::{plain, span};
 use paceline_lab::record::Run;
-use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
+use paceline_report::chart::{ChartRow, Class, PlotAxis, PlotLine, Sheet};
 use paceline_report::palette;
 
 use super::paths::StandardPath;
@@ -151,10 +151,8 @@ impl Curves {
     fn draw(&self, controller: &str, label: &str) -> String {
         let at = |index: usize| (index as f64 + 0.5) * self.step;
         let own = Class::from(format!("{} d0", palette::class(controller)));
-        let line = |class: &Class, values: &[f64]| PlotLine {
-            class: class.clone(),
-            points: values.iter().enumerate().map(|(index, mbps)| (at(index), Some(*mbps))).collect(),
-            dots: false,
+        let line = |class: &Class, values: &[f64]| {
+            PlotLine::new(class.clone(), values.iter().enumerate().map(|(index, mbps)| (at(index), Some(*mbps))))
         };
         let most = self.capacity.iter().chain(&self.own).copied().fold(1.0, f64::max);
         let longest = self.queue.iter().flatten().copied().fold(1.0, f64::max);
@@ -166,21 +164,13 @@ impl Curves {
             legend.push((rival, "CUBIC beside it".to_owned()));
         }
         lines.push(line(&own, &self.own));
-        let points = self.queue.iter().enumerate().map(|(index, ms)| (at(index), *ms)).collect();
-        let waits = PlotLine { class: own, points, dots: false };
-        let row = |y_title, most: f64, height, lines| ChartRow {
-            y_title,
-            y: PlotAxis::linear(most * 1.1),
-            height,
-            panels: vec![Panel { lines, ..Panel::default() }],
-        };
-        let sheet = Sheet {
-            label: format!("{label}: throughput and queueing delay over time"),
-            x_title: "seconds",
-            x: PlotAxis::linear(self.capacity.len() as f64 * self.step),
-            rows: vec![row("Mbit/s", most, 150.0, lines), row("queue, ms", longest, 90.0, vec![waits])],
-            legend,
-        };
-        sheet.file()
+        let waits = PlotLine::new(own, self.queue.iter().enumerate().map(|(index, ms)| (at(index), *ms)));
+        let rows = vec![
+            ChartRow::single("Mbit/s", PlotAxis::linear(most * 1.1), 150.0, lines),
+            ChartRow::single("queue, ms", PlotAxis::linear(longest * 1.1), 90.0, vec![waits]),
+        ];
+        let label = format!("{label}: throughput and queueing delay over time");
+        let x = ("seconds", PlotAxis::linear(self.capacity.len() as f64 * self.step));
+        Sheet::new(label, x, rows).legend(legend).file()
     }
 }

@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (2.6, 3.1),
         tolerance: "10 %: the bandwidth filter at the end of Startup",
         rig: Rig::Deep,
-        measure: startup_gain,
+        measure: |of| early(of, |pace, kept| pace > kept),
     },
     Rule {
         id: "bbr-drain",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.3, 0.4),
         tolerance: "15 %: the bandwidth filter at the end of Startup",
         rig: Rig::Deep,
-        measure: drain_gain,
+        measure: |of| early(of, |pace, kept| pace < kept),
     },
     Rule {
         id: "bbr-probe-up",
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (1.2, 1.3),
         tolerance: "4 %",
         rig: Rig::Deep,
-        measure: probe_up,
+        measure: |of| share(of, 0.97),
     },
     Rule {
         id: "bbr-probe-down",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.71, 0.79),
         tolerance: "5 %",
         rig: Rig::Deep,
-        measure: probe_down,
+        measure: |of| share(of, 0.03),
     },
     Rule {
         id: "bbr-cycle",
@@ -126,26 +126,10 @@ fn early(of: &Trajectory, choose: fn(f64, f64) -> bool) -> Result<Seen, &'static
     Ok(Seen { value, spans: vec![TrajectorySpan { from: (at - 0.1).max(0.0), to: at + 0.1, value }] })
 }
 
-fn startup_gain(of: &Trajectory) -> Result<Seen, &'static str> {
-    early(of, |pace, kept| pace > kept)
-}
-
-fn drain_gain(of: &Trajectory) -> Result<Seen, &'static str> {
-    early(of, |pace, kept| pace < kept)
-}
-
 fn share(of: &Trajectory, q: f64) -> Result<Seen, &'static str> {
     let base = base(of)?;
     let value = quantile(steady(of), q).ok_or("its pace is not known")? / base;
     Ok(Seen { value, spans: vec![TrajectorySpan { from: STEADY, to: of.end(), value }] })
-}
-
-fn probe_up(of: &Trajectory) -> Result<Seen, &'static str> {
-    share(of, 0.97)
-}
-
-fn probe_down(of: &Trajectory) -> Result<Seen, &'static str> {
-    share(of, 0.03)
 }
 
 fn cycle(of: &Trajectory) -> Result<Seen, &'static str> {

@@ -70,17 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         rig: Rig::Long,
         measure: start::growth_before_loss,
     },
-    Rule {
-        id: "cubic-once",
-        controller: WHO,
-        says: "losses of one round trip reduce the window once",
-        source: "RFC 9438 section 4.6",
-        measures: "share of reductions that keep less than 0.6 of what a reduction keeps",
-        expect: (0.0, 0.0),
-        tolerance: "none",
-        rig: Rig::Long,
-        measure: reno::repeated,
-    },
+    Rule { id: "cubic-once", controller: WHO, source: "RFC 9438 section 4.6", rig: Rig::Long, ..reno::ONCE },
 ];
 
 /// One stage between two reductions, as the curve sees it.

@@ -42,23 +42,9 @@ pub(super) const RULES: &[Rule] = &[
         controller: DCTCP,
         says: "a loss halves the window, whatever alpha is",
         source: "RFC 8257 section 3.5",
-        measures: "window after a reduction over that before, median",
-        expect: (0.47, 0.54),
-        tolerance: "whole packets of windows of about 80",
-        rig: Rig::Middle,
-        measure: reno::kept,
+        ..reno::HALVING
     },
-    Rule {
-        id: "dctcp-once",
-        controller: DCTCP,
-        says: "losses of one round trip reduce the window once",
-        source: "RFC 8257 section 3.5, RFC 6582 section 3.2",
-        measures: "share of reductions that keep less than 0.6 of what a reduction keeps",
-        expect: (0.0, 0.0),
-        tolerance: "none",
-        rig: Rig::Middle,
-        measure: reno::repeated,
-    },
+    Rule { id: "dctcp-once", controller: DCTCP, source: "RFC 8257 section 3.5, RFC 6582 section 3.2", ..reno::ONCE },
     Rule {
         id: "prague-proportional",
         controller: PRAGUE,
@@ -86,23 +72,9 @@ pub(super) const RULES: &[Rule] = &[
         controller: PRAGUE,
         says: "a loss halves the window, as Reno's",
         source: "RFC 9331 section 4.3; draft-briscoe-iccrg-prague-congestion-control section 2.4.1",
-        measures: "window after a reduction over that before, median",
-        expect: (0.47, 0.54),
-        tolerance: "whole packets of windows of about 80",
-        rig: Rig::Middle,
-        measure: reno::kept,
+        ..reno::HALVING
     },
-    Rule {
-        id: "prague-once",
-        controller: PRAGUE,
-        says: "losses of one round trip reduce the window once",
-        source: "RFC 6582 section 3.2",
-        measures: "share of reductions that keep less than 0.6 of what a reduction keeps",
-        expect: (0.0, 0.0),
-        tolerance: "none",
-        rig: Rig::Middle,
-        measure: reno::repeated,
-    },
+    Rule { id: "prague-once", controller: PRAGUE, source: "RFC 6582 section 3.2", ..reno::ONCE },
 ];
 
 /// A window below this share of the last peak was cut (our choice: less than half of what marks take of some 200 packets).

@@ -8,6 +8,32 @@ use crate::trajectory::{Trajectory, median};
 
 const WHO: &str = "reno";
 
+/// What Reno, DCTCP and Prague have in common.
+pub(super) const HALVING: Rule = Rule {
+    id: "reno-halving",
+    controller: WHO,
+    says: "a loss halves the window",
+    source: "RFC 5681 equation 4, RFC 9002 section 7.3.2",
+    measures: "window after a reduction over that before, median",
+    expect: (0.47, 0.54),
+    tolerance: "whole packets of windows of about 80",
+    rig: Rig::Middle,
+    measure: kept,
+};
+
+/// What all have in common that answer losses.
+pub(super) const ONCE: Rule = Rule {
+    id: "reno-once",
+    controller: WHO,
+    says: "losses of one round trip reduce the window once",
+    source: "RFC 6582 section 3.2, RFC 9002 section 7.3.2",
+    measures: "share of reductions that keep less than 0.6 of what a reduction keeps",
+    expect: (0.0, 0.0),
+    tolerance: "none",
+    rig: Rig::Middle,
+    measure: repeated,
+};
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "reno-slow-start",
@@ -20,17 +46,7 @@ pub(super) const RULES: &[Rule] = &[
         rig: Rig::Middle,
         measure: start::growth,
     },
-    Rule {
-        id: "reno-halving",
-        controller: WHO,
-        says: "a loss halves the window",
-        source: "RFC 5681 equation 4, RFC 9002 section 7.3.2",
-        measures: "window after a reduction over that before, median",
-        expect: (0.47, 0.54),
-        tolerance: "whole packets of windows of about 80",
-        rig: Rig::Middle,
-        measure: kept,
-    },
+    HALVING,
     Rule {
         id: "reno-increase",
         controller: WHO,
@@ -42,17 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         rig: Rig::Middle,
         measure: slope,
     },
-    Rule {
-        id: "reno-once",
-        controller: WHO,
-        says: "losses of one round trip reduce the window once",
-        source: "RFC 6582 section 3.2, RFC 9002 section 7.3.2",
-        measures: "share of reductions that keep less than 0.6 of what a reduction keeps",
-        expect: (0.0, 0.0),
-        tolerance: "none",
-        rig: Rig::Middle,
-        measure: repeated,
-    },
+    ONCE,
 ];
 
 /// What reductions keep.
