@@ -8,7 +8,7 @@ use super::svg::short;
 use super::{bars, hops, overview, reading, time, variables};
 
 /// A figure: panels side by side.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Figure {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
@@ -77,11 +77,9 @@ fn trade_off(data: &Data<'_>) -> Figure {
         title: "Throughput against delay",
         panels: overview::trade_off_figure(data),
         single: true,
-        switch: None,
-        below: "",
-        legend: Vec::new(),
         reading: reading::trade_off(data),
         note: note.trim_end().to_owned(),
+        ..Figure::default()
     }
 }
 
@@ -109,12 +107,11 @@ fn throughput(data: &Data<'_>) -> Figure {
         id: "throughput",
         title: "Throughput over time",
         panels: time::throughput(data),
-        single: false,
-        switch: None,
         below: TIME,
         legend,
         reading: reading::throughput(data),
         note: format!("{} Mbit/s in steps of {} s. All panels have the same axes.", which(data), short(step)),
+        ..Figure::default()
     }
 }
 
@@ -125,11 +122,7 @@ fn used(data: &Data<'_>) -> Option<Figure> {
         id: "used",
         title: "Which share of the capacity was used",
         panels,
-        single: false,
-        switch: None,
         below: TIME,
-        legend: Vec::new(),
-        reading: String::new(),
         note: format!(
             "{} Percent, by all flows and cross traffic together, over {} s around each moment: what is missing to 100 was left \
              unused.{}",
@@ -137,6 +130,7 @@ fn used(data: &Data<'_>) -> Option<Figure> {
             short(time::window_s(seconds)),
             if low > 0.0 { format!(" The axis starts at {} %.", short(low)) } else { String::new() }
         ),
+        ..Figure::default()
     })
 }
 
@@ -146,10 +140,8 @@ fn queueing(data: &Data<'_>) -> Figure {
         id: "queueing",
         title: "Queueing delay over time",
         panels,
-        single: false,
         switch: Some(if log { "log" } else { "lin" }),
         below: TIME,
-        legend: Vec::new(),
         reading: reading::queueing(data),
         note: format!(
             "{} Milliseconds{}: mean over the packets that arrived in each step. Gaps: nothing arrived. All panels have the same \
@@ -157,6 +149,7 @@ fn queueing(data: &Data<'_>) -> Figure {
             which(data),
             if log { ", on a logarithmic axis" } else { "" }
         ),
+        ..Figure::default()
     }
 }
 
@@ -168,14 +161,12 @@ fn delays(data: &Data<'_>) -> Option<Figure> {
         title: "Distribution of one-way delay",
         panels: overview::distribution(data, values, titles, "delay_ms"),
         single: true,
-        switch: None,
-        below: "",
-        legend: Vec::new(),
         reading: reading::delay_cdf(data),
         note: format!(
             "Share of packets that arrived within the delay{}.",
             mean_of_runs(data, "delay", "packets arrived")
         ),
+        ..Figure::default()
     })
 }
 
@@ -187,14 +178,12 @@ fn completions(data: &Data<'_>) -> Option<Figure> {
         title: "Distribution of completion times",
         panels: overview::distribution(data, values, titles, "completion_ms"),
         single: true,
-        switch: None,
-        below: "",
-        legend: Vec::new(),
         reading: reading::completions(data),
         note: format!(
             "Share of the flows with an end that had delivered all their bytes within the time{}.",
             mean_of_runs(data, "time", "flows ended")
         ),
+        ..Figure::default()
     })
 }
 
@@ -204,9 +193,6 @@ fn each_hop(data: &Data<'_>) -> Option<Figure> {
         id: "hops",
         title: "What happened at each hop",
         panels,
-        single: false,
-        switch: None,
-        below: "",
         legend: vec![
             key("queue", "waiting"),
             key("dropped", "dropped by the queue"),
@@ -216,6 +202,7 @@ fn each_hop(data: &Data<'_>) -> Option<Figure> {
         note: "Medians over the runs, of all packets that came to the hop, other flows' and acknowledgements included. Hops where \
                next to nothing waited or was lost are in the table alone; each panel has its own axis."
             .to_owned(),
+        ..Figure::default()
     })
 }
 
@@ -238,11 +225,10 @@ fn split(data: &Data<'_>) -> Figure {
         title: "Where the delay came from",
         panels: bars::delay_split(data),
         single: true,
-        switch: None,
-        below: "",
         legend: vec![key("propagation", "propagation"), key("queue", "queue"), key("transmission", "transmission")],
         reading: reading::delay_split(data),
         note,
+        ..Figure::default()
     }
 }
 

@@ -10,7 +10,7 @@ use super::data::Contestant;
 const PACKETS: f64 = 20.0;
 /// Bits of a full packet on the wire.
 const PACKET_BITS: f64 = 1500.0 * 8.0;
-/// A round trip counts for at most this many times that of the empty path (our choice: a huge queue is no reason to blur its own rise).
+/// A round trip counts for at most this many times that of the empty path (our choice: a huge queue must not blur its own rise).
 const FULL: f64 = 3.0;
 /// This many points are left whatever else (our choice: fewer are not a curve).
 const LEAST_POINTS: usize = 60;

@@ -48,6 +48,57 @@ impl From<String> for Cell {
     }
 }
 
+impl Row {
+    fn new(c: &Contestant<'_>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
+        Self { name: c.name().to_owned(), class: c.class(), cells: cells.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// The same thing in all runs of a contestant, such as its second flow.
+struct Repeated<'a, T>(Vec<&'a T>);
+
+impl<T> Repeated<'_, T> {
+    /// The median of a number over the runs that have it.
+    fn median(&self, value: impl Fn(&T) -> Option<f64>, text: fn(f64) -> String) -> String {
+        let values: Vec<f64> = self.0.iter().filter_map(|one| value(one)).collect();
+        or_none(Median::of(&values).map(|median| median.median), text)
+    }
+
+    /// The same of a count.
+    fn count(&self, value: impl Fn(&T) -> u64) -> String {
+        self.median(|one| Some(value(one) as f64), whole)
+    }
+}
+
+/// A row for each thing that the runs of a contestant have several of, up to `most`: its cells are made of its number from 0, the
+/// first run's, and all of them.
+fn rows<T>(
+    data: &Data<'_>,
+    of: fn(&Record) -> &[T],
+    most: usize,
+    cells: impl Fn(&Contestant<'_>, usize, &T, &Repeated<'_, T>) -> Vec<String>,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for c in &data.contestants {
+        let count = c.records.iter().map(|record| of(record).len()).max().unwrap_or(0);
+        for index in 0..count.min(most) {
+            let all = Repeated(c.records.iter().filter_map(|record| of(record).get(index)).collect());
+            if let Some(first) = all.0.first() {
+                rows.push(Row::new(c, cells(c, index, first, &all)));
+            }
+        }
+    }
+    rows
+}
+
+impl Table {
+    /// Open where it has few rows.
+    fn new(id: &'static str, title: &'static str, note: String, columns: &[&str], rows: Vec<Row>) -> Self {
+        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+        Self { id, title, note, open: rows.len() <= FEW, columns, rows }
+    }
+}
+
 impl Cell {
     /// What was drawn; spans of time as people say them.
     fn drawn(exact: &str) -> Self {
@@ -106,7 +157,7 @@ pub(crate) fn contestants(data: &Data<'_>) -> Table {
             let text = c.summary.trusted.map_or_else(|| NONE.to_owned(), |trusted| format!("{trusted} of {runs} runs"));
             cells.push(Cell::from(text));
         }
-        Row { name: c.name().to_owned(), class: c.class(), cells }
+        Row::new(c, cells)
     };
     let rows = data.contestants.iter().map(row).collect();
     let mut columns: Vec<String> = columns.iter().map(|column| column.title.to_owned()).collect();
@@ -131,49 +182,45 @@ pub(crate) fn flows(data: &Data<'_>) -> Option<Table> {
         return None;
     }
     let ending = data.records().flat_map(|r| &r.flows).any(|flow| flow.fct_ms.is_some());
-    let mut columns: Vec<String> =
-        ["flow", "of", "way", "from, s", "to, s", "throughput, Mbit/s", "delay p50, ms", "delay p95, ms", "loss, %"]
-            .map(str::to_owned)
-            .into();
-    columns.push("resent, packets".to_owned());
+    let mut columns = vec![
+        "flow",
+        "of",
+        "way",
+        "from, s",
+        "to, s",
+        "throughput, Mbit/s",
+        "delay p50, ms",
+        "delay p95, ms",
+        "loss, %",
+    ];
+    columns.push("resent, packets");
     if ending {
-        columns.extend(["completed".to_owned(), "completion p50, ms".to_owned()]);
+        columns.extend(["completed", "completion p50, ms"]);
     }
-    let mut rows = Vec::new();
-    for c in &data.contestants {
-        let count = c.records.iter().map(|record| record.flows.len()).max().unwrap_or(0);
-        for index in 0..count.min(MOST_FLOWS) {
-            let all: Vec<&FlowRecord> = c.records.iter().filter_map(|record| record.flows.get(index)).collect();
-            let Some(first) = all.first() else { continue };
-            let median = |value: &dyn Fn(&FlowRecord) -> Option<f64>| {
-                let values: Vec<f64> = all.iter().filter_map(|flow| value(flow)).collect();
-                Median::of(&values).map(|m| m.median)
-            };
-            let own = c.own.get(index).copied().unwrap_or(true);
-            let beside = if own { "" } else { " (beside it)" };
-            let mut cells = vec![
-                format!("{}{beside}", index + 1),
-                format!("{}@{}", first.controller, first.via),
-                way(first),
-                or_none(median(&|f| Some(f.start_s)), plain),
-                or_none(median(&|f| Some(f.end_s)), plain),
-                or_none(median(&|f| Some(f.throughput_mbps)), plain),
-                or_none(median(&|f| f.delay_ms.map(|d| d.p50)), plain),
-                or_none(median(&|f| f.delay_ms.map(|d| d.p95)), plain),
-                or_none(median(&|f| Some(f.loss)), percent),
-                or_none(median(&|f| Some(f.retransmits as f64)), whole),
-            ];
-            if ending {
-                cells.push(or_none(median(&|f| f.completions.map(|n| n as f64)), whole));
-                cells.push(or_none(median(&|f| f.fct_ms.map(|d| d.p50)), plain));
-            }
-            let cells = cells.into_iter().map(Cell::from).collect();
-            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
+    let cells = |c: &Contestant<'_>, index: usize, first: &FlowRecord, all: &Repeated<'_, FlowRecord>| {
+        let beside = if c.own.get(index).copied().unwrap_or(true) { "" } else { " (beside it)" };
+        let mut cells = vec![
+            format!("{}{beside}", index + 1),
+            format!("{}@{}", first.controller, first.via),
+            way(first),
+            all.median(|f| Some(f.start_s), plain),
+            all.median(|f| Some(f.end_s), plain),
+            all.median(|f| Some(f.throughput_mbps), plain),
+            all.median(|f| f.delay_ms.map(|d| d.p50), plain),
+            all.median(|f| f.delay_ms.map(|d| d.p95), plain),
+            all.median(|f| Some(f.loss), percent),
+            all.count(|f| f.retransmits),
+        ];
+        if ending {
+            cells.push(all.median(|f| f.completions.map(|n| n as f64), whole));
+            cells.push(all.median(|f| f.fct_ms.map(|d| d.p50), plain));
         }
-    }
+        cells
+    };
+    let rows = rows(data, |record| &record.flows, MOST_FLOWS, cells);
     let cut = if most > MOST_FLOWS { format!(" The first {MOST_FLOWS} of each contestant.") } else { String::new() };
     let note = format!("Medians over the runs; throughput while the flow lived.{cut}");
-    Some(Table { id: "flows", title: "Every flow", note, open: rows.len() <= FEW, columns, rows })
+    Some(Table::new("flows", "Every flow", note, &columns, rows))
 }
 
 fn way(flow: &FlowRecord) -> String {
@@ -215,7 +262,7 @@ pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
         let mut cells = vec![Cell::from(record.run.to_string())];
         cells.extend(shown.iter().map(|(_, value)| Cell::from(value(record).unwrap_or_else(|| NONE.to_owned()))));
         cells.extend(drawn.iter().map(|key| Cell::drawn(record.drawn.get(*key).map_or(NONE, String::as_str))));
-        Row { name: c.name().to_owned(), class: c.class(), cells }
+        Row::new(c, cells)
     };
     let rows = data.contestants.iter().flat_map(|c| c.records.iter().map(move |record| row(c, record))).collect();
     let note = if drawn.is_empty() { "" } else { "The last columns are what seed and number of the run drew." };
@@ -225,69 +272,33 @@ pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
 /// Each direction of each link: medians over the runs.
 pub(crate) fn links(data: &Data<'_>) -> Option<Table> {
     let columns = ["link", "from", "to", "used, %", "queue, packets", "packets", "dropped", "lost", "marked"];
-    let mut rows = Vec::new();
-    for c in &data.contestants {
-        for (index, first) in
-            c.records.first().map(|record| record.links.as_slice()).unwrap_or_default().iter().enumerate()
-        {
-            let all = || c.records.iter().filter_map(|record| record.links.get(index));
-            let median = |value: &dyn Fn(&LinkRecord) -> Option<f64>| {
-                Median::of(&all().filter_map(value).collect::<Vec<_>>()).map(|m| m.median)
-            };
-            let cells = vec![
-                first.name.clone(),
-                first.from.clone(),
-                first.to.clone(),
-                or_none(median(&|l| l.utilization), percent),
-                or_none(median(&|l| Some(l.queue_packets)), plain),
-                or_none(median(&|l| Some(l.packets as f64)), whole),
-                or_none(median(&|l| Some(l.dropped as f64)), whole),
-                or_none(median(&|l| Some(l.lost as f64)), whole),
-                or_none(median(&|l| Some(l.ecn_marks as f64)), whole),
-            ];
-            let cells = cells.into_iter().map(Cell::from).collect();
-            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
-        }
-    }
+    let cells = |_: &Contestant<'_>, _: usize, first: &LinkRecord, all: &Repeated<'_, LinkRecord>| {
+        vec![
+            first.name.clone(),
+            first.from.clone(),
+            first.to.clone(),
+            all.median(|l| l.utilization, percent),
+            all.median(|l| Some(l.queue_packets), plain),
+            all.count(|l| l.packets),
+            all.count(|l| l.dropped),
+            all.count(|l| l.lost),
+            all.count(|l| l.ecn_marks),
+        ]
+    };
+    let rows = rows(data, |record| &record.links, usize::MAX, cells);
     let note = "Medians over the runs; each direction of a link has a row.".to_owned();
-    let columns = columns.map(str::to_owned).into();
-    (!rows.is_empty()).then_some(Table {
-        id: "links",
-        title: "Every link",
-        note,
-        open: rows.len() <= FEW,
-        columns,
-        rows,
-    })
+    (!rows.is_empty()).then(|| Table::new("links", "Every link", note, &columns, rows))
 }
 
 /// Each content router: medians over the runs.
 pub(crate) fn routers(data: &Data<'_>) -> Option<Table> {
     let columns = ["router", "requests", "units that it had", "units that it had not", "units sent"];
-    let mut rows = Vec::new();
-    for c in &data.contestants {
-        let first = c.records.first().map(|record| record.routers.as_slice()).unwrap_or_default();
-        for (index, router) in first.iter().enumerate() {
-            let median = |value: fn(&RouterRecord) -> u64| {
-                let all = c.records.iter().filter_map(|record| record.routers.get(index));
-                or_none(
-                    Median::of(&all.map(|router| value(router) as f64).collect::<Vec<_>>()).map(|m| m.median),
-                    whole,
-                )
-            };
-            let cells = vec![
-                router.node.clone(),
-                median(|router| router.requests),
-                median(|router| router.hits),
-                median(|router| router.misses),
-                median(|router| router.sent_units),
-            ];
-            let cells = cells.into_iter().map(Cell::from).collect();
-            rows.push(Row { name: c.name().to_owned(), class: c.class(), cells });
-        }
-    }
-    let note = "Medians over the runs.".to_owned();
-    let columns = columns.map(str::to_owned).into();
-    let open = rows.len() <= FEW;
-    (!rows.is_empty()).then_some(Table { id: "routers", title: "Every content router", note, open, columns, rows })
+    let cells = |_: &Contestant<'_>, _: usize, first: &RouterRecord, all: &Repeated<'_, RouterRecord>| {
+        let counts =
+            [all.count(|r| r.requests), all.count(|r| r.hits), all.count(|r| r.misses), all.count(|r| r.sent_units)];
+        std::iter::once(first.node.clone()).chain(counts).collect()
+    };
+    let rows = rows(data, |record| &record.routers, usize::MAX, cells);
+    (!rows.is_empty())
+        .then(|| Table::new("routers", "Every content router", "Medians over the runs.".to_owned(), &columns, rows))
 }
