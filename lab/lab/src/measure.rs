@@ -13,7 +13,6 @@ use crate::contestant::Contestant;
 use crate::record::{
     FlowRecord, LinkRecord, NamedRecord, Parts, Record, RouterRecord, Span, Split, TelemetryRecord, rounded,
 };
-use crate::run::World;
 use crate::scenario::Plan;
 use crate::version::{VERSION, commit};
 
@@ -31,10 +30,8 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
     Record {
         scenario: scenario.name.clone(),
         trace: scenario.trace().map(file_name),
-        world: World::Sim,
         controller: contestant.controller.to_string(),
         via: contestant.via_text(),
-        driven_by: None,
         seed: scenario.seed,
         run: plan.number,
         seconds,
@@ -63,12 +60,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         routers: outcome.routers.iter().map(|router| router_record(&outcome.graph, router)).collect(),
         version: VERSION.to_owned(),
         commit: commit().map(str::to_owned),
-        cpu_s: None,
-        wall_s: None,
-        peak_mb: None,
-        release_error_us: None,
-        late: None,
-        trusted: None,
+        ..Record::default()
     }
 }
 

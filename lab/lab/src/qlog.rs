@@ -106,7 +106,7 @@ struct Metrics {
     pacing_bps: Option<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Log {
     /// Until it is complete.
     file: Option<Draft>,
@@ -146,23 +146,7 @@ impl Log {
             },
         });
         writeln!(file, "\u{1e}{header}")?;
-        Ok(Self {
-            moment,
-            file: Some(file),
-            failed: None,
-            above: false,
-            sent: 0,
-            acks: 0,
-            numbers: BTreeMap::new(),
-            largest_acked: None,
-            marks: 0,
-            now: Metrics::default(),
-            said: Metrics::default(),
-            congestion: None,
-            recover: None,
-            next_position: 0,
-            acked: Vec::new(),
-        })
+        Ok(Self { moment, file: Some(file), ..Self::default() })
     }
 
     /// Writes what an event says: of packets on the path, and of the state of the controller that decides.

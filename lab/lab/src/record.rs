@@ -33,8 +33,7 @@ described! {
         via: String, "",
             "datapath: `udp`, `tcp`, `alcc` (above CUBIC), `alcc/LOWER`, with options `alcc:mode=inline/LOWER`, \
              `tcp:driven_by=agent`, `quic`";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        driven_by: Option<DrivenBy>, "",
+        driven_by: Option<DrivenBy> => "Option::is_none", "",
             "real race, `tcp`: who ran the controller: `kernel` (a congestion control of its own), `module` (ours, \
              by eBPF), `agent`; of the contestant's own flows, where it is the same for all";
         seed: u64, "", "seed of the race";
@@ -42,8 +41,7 @@ described! {
         seconds: f64, "s", "length of the run, start-up included";
         throughput_mbps: f64, "Mbit/s",
             "data that arrived, from the IP header on, over `seconds`; all flows with a controller";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        own_throughput_mbps: Option<f64>, "Mbit/s",
+        own_throughput_mbps: Option<f64> => "Option::is_none", "Mbit/s",
             "throughput of the contestant's own flows; only where others run beside them";
         goodput_mbps: f64, "Mbit/s",
             "payload that reached applications: in order for TCP, each byte once for datagrams";
@@ -60,18 +58,14 @@ described! {
         retransmits: u64, "packets", "retransmissions";
         timeouts: u64, "", "retransmission timeouts";
         ecn_marks: u64, "packets", "data packets that arrived with a CE mark";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        fct_ms: Option<Span>, "ms",
+        fct_ms: Option<Span> => "Option::is_none", "ms",
             "completion times of flows that ended, as a distribution; only where flows end. If flows of several \
              kinds end: over the first 20000 of each";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        completions: Option<u64>, "flows", "how many ended with all their bytes delivered; only where flows end";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        jain: Option<f64>, "0..1",
+        completions: Option<u64> => "Option::is_none", "flows", "how many ended with all their bytes delivered; only where flows end";
+        jain: Option<f64> => "Option::is_none", "0..1",
             "Jain's index of the throughputs of flows without an end of their own; only if there are several, and \
              data arrived";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        telemetry: Option<TelemetryRecord>, "packets",
+        telemetry: Option<TelemetryRecord> => "Option::is_none", "packets",
             "with telemetry: `reports` that reached senders, and those `refused`; lost packets by their true cause, \
              `medium` and `overflow` (of queues), each by the reason that its receiver gave: `medium`, `overflow`, \
              `unknown`; and by what `sender` knew as it declared a packet lost";
@@ -79,37 +73,27 @@ described! {
             "mean one-way delay by its causes: `down` and `up`, each with `propagation_ms`, `queue_ms`, \
              `transmission_ms`, over data and acknowledgements; `null` without packets. With links `down` is of \
              data and `up` of acknowledgements, over their whole way";
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        drawn: BTreeMap<String, String>, "",
+        drawn: BTreeMap<String, String> => "BTreeMap::is_empty", "",
             "values drawn for keys that hold a range, by key; only if there are such keys";
         flows: Vec<FlowRecord>, "", "one object for each flow, see below";
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        links: Vec<LinkRecord>, "",
+        links: Vec<LinkRecord> => "Vec::is_empty", "",
             "one object for each direction of each link, see below; only where the scenario has links";
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        routers: Vec<RouterRecord>, "",
+        routers: Vec<RouterRecord> => "Vec::is_empty", "",
             "one object for each content router, see below; only where the scenario has \
              [nodes](scenarios.md#nodes-content-routers)";
         version: String, "", "version of paceline";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        commit: Option<String>, "",
+        commit: Option<String> => "Option::is_none", "",
             "commit that it was built from; `+changed.DIGEST` behind it when its sources were changed since, and \
              left out when they were built without their history";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cpu_s: Option<f64>, "s",
+        cpu_s: Option<f64> => "Option::is_none", "s",
             "simulator, with `--measure`: CPU time of the thread that ran it; real race: of the endpoints of the \
              contestant's own flows";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        wall_s: Option<f64>, "s", "with `--measure`: wall-clock time";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        peak_mb: Option<f64>, "MB", "with `--measure`: largest resident memory of the process so far, all threads";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        release_error_us: Option<ReleaseError>, "us",
+        wall_s: Option<f64> => "Option::is_none", "s", "with `--measure`: wall-clock time";
+        peak_mb: Option<f64> => "Option::is_none", "MB", "with `--measure`: largest resident memory of the process so far, all threads";
+        release_error_us: Option<ReleaseError> => "Option::is_none", "us",
             "real race: how late the emulator released packets: `p50`, `p99`, `max`";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        late: Option<u64>, "packets", "real race: released more than 1 ms late";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        trusted: Option<bool>, "",
+        late: Option<u64> => "Option::is_none", "packets", "real race: released more than 1 ms late";
+        trusted: Option<bool> => "Option::is_none", "",
             "real race: `false` when more than one packet in a hundred was late, or the kernel lost packets outside \
              the path";
     }
@@ -134,14 +118,10 @@ described! {
         /// As in [`Record`].
         via: String;
         /// As in [`Record`].
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        driven_by: Option<DrivenBy>;
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        direction: Option<DumbbellWay>, "", "which way its data travels: `down`, `up`; only without links";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        from: Option<String>, "", "node that sent its data; only with links";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        to: Option<String>, "", "node that received its data; only with links";
+        driven_by: Option<DrivenBy> => "Option::is_none";
+        direction: Option<DumbbellWay> => "Option::is_none", "", "which way its data travels: `down`, `up`; only without links";
+        from: Option<String> => "Option::is_none", "", "node that sent its data; only with links";
+        to: Option<String> => "Option::is_none", "", "node that received its data; only with links";
         start_s: f64, "s", "when it began";
         end_s: f64, "s", "when it ended";
         throughput_mbps: f64, "Mbit/s", "data that arrived, headers included, from its start to its end";
@@ -162,18 +142,14 @@ described! {
         /// As in [`Record`].
         ecn_marks: u64;
         /// As in [`Record`].
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        fct_ms: Option<Span>;
+        fct_ms: Option<Span> => "Option::is_none";
         /// As in [`Record`].
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        completions: Option<u64>;
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        limited_below: Option<f64>, "0..1",
+        completions: Option<u64> => "Option::is_none";
+        limited_below: Option<f64> => "Option::is_none", "0..1",
             "share of the chunks passed to the lower TCP for which that TCP was the limit: it held back earlier \
              ones, or had refused this one; only for `alcc`";
         /// As in [`Record`].
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        telemetry: Option<TelemetryRecord>;
+        telemetry: Option<TelemetryRecord> => "Option::is_none";
         /// As in [`Record`].
         split: Split;
     }
@@ -203,15 +179,11 @@ described! {
         dropped: u64, "packets", "of these, dropped because the queue was full, or by its AQM";
         lost: u64, "packets", "lost at random behind the queue, or on the air although sent again";
         ecn_marks: u64, "packets", "marked \"congestion experienced\" by its AQM";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        frames_per_aggregate: Option<f64>, "frames",
+        frames_per_aggregate: Option<f64> => "Option::is_none", "frames",
             "in an aggregate, on average; this and what follows only of Wi-Fi links";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        airtime: Option<f64>, "0..1", "share of `seconds` in which its frames and their answers were on the air";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        frames_again: Option<u64>, "frames", "that had to be sent again";
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        collisions: Option<u64>, "", "aggregates that collided with another sender's";
+        airtime: Option<f64> => "Option::is_none", "0..1", "share of `seconds` in which its frames and their answers were on the air";
+        frames_again: Option<u64> => "Option::is_none", "frames", "that had to be sent again";
+        collisions: Option<u64> => "Option::is_none", "", "aggregates that collided with another sender's";
     }
 }
 

@@ -53,28 +53,20 @@ pub struct Row {
     #[serde(default = "yes")]
     pub own: bool,
     /// Delivered in the step, headers included, Mbit/s.
-    #[serde(default)]
     pub throughput_mbps: Option<f64>,
     /// Mean queueing delay of packets that arrived in the step, ms; nothing where none did.
-    #[serde(default)]
     pub queue_ms: Option<f64>,
     /// Largest one, ms.
-    #[serde(default)]
     pub queue_max_ms: Option<f64>,
     /// Smoothed round trip, ms.
-    #[serde(default)]
     pub srtt_ms: Option<f64>,
     /// Window at the end of the step, packets.
-    #[serde(default)]
     pub window_packets: Option<f64>,
     /// In flight at the end of the step, packets.
-    #[serde(default)]
     pub in_flight_packets: Option<f64>,
     /// What the link could carry in the step, Mbit/s.
-    #[serde(default)]
     pub capacity_mbps: Option<f64>,
     /// Bytes that wait at the link at the end of the step.
-    #[serde(default)]
     pub link_queue_bytes: Option<u64>,
 }
 

@@ -418,7 +418,7 @@ fn errors_after_a_range_keep_their_lines() {
 }
 
 #[test]
-fn zeros_are_not_fair_and_somebody_says_so() {
+fn zeros_are_not_fair_and_are_reported() {
     let text = SMALL.replace("delay", "loss = 1.0\ndelay");
     let source = Source::from_text("s.toml", &format!("seconds = 2{text}[[flows]]\ncount = 2"), Options::default());
     let record = race(&source, &Settings::default()).unwrap().runs.remove(0).record;

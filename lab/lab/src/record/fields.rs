@@ -70,18 +70,24 @@ impl<T: Shaped> Shaped for Option<T> {
 }
 
 /// A structure of a record, each field described once: `name: Type, "unit", "what it is";`. Its documentation, the table of fields
-/// (`FIELDS`) and the columns follow from that. A field without a description has one in another structure.
+/// (`FIELDS`) and the columns follow from that. A field without a description has one in another structure; one with `=> "empty"` is
+/// left out of JSON where that says so.
 macro_rules! described {
     (
         $(#[$about:meta])*
         pub struct $Struct:ident {
-            $($(#[$attribute:meta])* $name:ident: $Type:ty $(, $unit:literal, $what:literal)?;)*
+            $($(#[$attribute:meta])* $name:ident: $Type:ty $(=> $empty:literal)? $(, $unit:literal, $what:literal)?;)*
         }
     ) => {
         $(#[$about])*
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct $Struct {
-            $($(#[doc = $what])? $(#[$attribute])* pub $name: $Type,)*
+            $(
+                $(#[doc = $what])?
+                $(#[$attribute])*
+                $(#[serde(default, skip_serializing_if = $empty)])?
+                pub $name: $Type,
+            )*
         }
 
         impl $Struct {

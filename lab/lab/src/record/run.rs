@@ -10,7 +10,7 @@ use crate::run::Ended;
 use crate::scenario::{KeyError, Plan};
 
 /// One run of one contestant: its record, and what a report draws beside it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     /// Index of its contestant among those with a run, in the scenario's order.
     pub contestant: usize,
@@ -54,16 +54,7 @@ impl Run {
 
     /// Of which the record alone is left.
     pub fn recorded(record: Record) -> Self {
-        Self {
-            contestant: 0,
-            record,
-            own: Vec::new(),
-            series: None,
-            delay_quantiles_ms: Vec::new(),
-            queue_quantiles_ms: Vec::new(),
-            completion_quantiles_ms: Vec::new(),
-            cross_mbps: Vec::new(),
-        }
+        Self { record, ..Self::default() }
     }
 }
 
