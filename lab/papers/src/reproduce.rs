@@ -15,6 +15,17 @@ mod page;
 mod reading;
 mod text;
 
+/// What every experiment is written with.
+mod prelude {
+    pub(super) use super::bench::{Bench, Finished, SHIPPED_TRACES, Setup};
+    pub(super) use super::reading::{counted, least, mean, median, median_reached, most, over, stated, typical};
+    pub(super) use super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves, plain};
+    pub(super) use paceline_cc::Nanos;
+    pub(super) use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet, end, highest};
+    pub(super) use paceline_report::palette;
+    pub(super) use paceline_report::svg::short;
+}
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,15 +1,11 @@
 //! Figures 16, 17 and 19: Verus above TCP over a cellular network. The paper's is a real one; ours are traces of such links.
 
+use crate::reproduce::prelude::*;
 use std::path::{Path, PathBuf};
 
-use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
-use super::super::reading::{counted, over, stated, typical};
-use super::super::{Drawing, Findings, ReproduceError, curves};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, START_UP, STEP, apart, close};
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, end, highest};
-use paceline_report::palette;
 
 /// The links of figures 16, 17 and 19 where no trace is given: 3G, then 4G.
 const LINKS: [&str; 2] = [SHIPPED_TRACES[1].0, SHIPPED_TRACES[0].0];

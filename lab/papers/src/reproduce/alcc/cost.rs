@@ -1,12 +1,9 @@
 //! Figure 14: processor time, native and above TCP.
 
-use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
-use super::super::reading::{counted, over, stated, typical};
-use super::super::{Findings, ReproduceError, Table, plain};
 use super::CELLULAR;
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
-use paceline_report::svg::short;
+use crate::reproduce::prelude::*;
 
 /// Who is compared with native Copa: the client/server variant, the server alone, and the server alone without a queue.
 const ABOVE: [(&str, &str); 3] = [

@@ -1,15 +1,10 @@
 //! Several flows of a host: what the paper leaves to a congestion manager (its section 6), and the target that we set for it.
 
-use super::super::bench::{Bench, Setup};
-use super::super::reading::{counted, least, mean, most, over, stated, typical};
-use super::super::{Drawing, Findings, ReproduceError, Table, curves, plain};
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
 use super::{BESIDE_CUBIC, TEN};
+use crate::reproduce::prelude::*;
 use paceline_lab::measure::jain;
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
-use paceline_report::palette;
-use paceline_report::svg::short;
 
 /// Flows of a run.
 const FLOWS: usize = 10;

@@ -2,16 +2,12 @@
 
 mod target;
 
+use crate::reproduce::prelude::*;
 use std::path::{Path, PathBuf};
 
-use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
-use super::super::reading::{counted, over, stated, typical};
-use super::super::{Cell, Claim, Drawing, Findings, ReproduceError, Table, curves};
 use super::run::{Run, STEP, apart, close, close_ms, distance, quantiles};
 use super::{CELLULAR, RAPID};
-use paceline_report::chart::{self, ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
-use paceline_report::palette;
-use paceline_report::svg::short;
+use paceline_report::chart;
 
 pub(super) use target::conduct as all;
 

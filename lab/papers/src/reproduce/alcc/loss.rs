@@ -1,12 +1,9 @@
 //! Figure 20: what losses on the path do to a controller above TCP.
 
-use super::super::bench::{Bench, SHIPPED_TRACES, Setup};
-use super::super::reading::{counted, over, stated, typical};
-use super::super::{Findings, ReproduceError, Table};
 use super::CELLULAR;
 use super::fidelity::{is_there, where_it_ran};
 use super::run::{Run, STEP};
-use paceline_report::svg::short;
+use crate::reproduce::prelude::*;
 
 /// The last, whose TCP limits nothing, is not in the paper and not on every machine.
 const NAMES: [&str; 4] = ["verus@udp", "verus@alcc", "cubic@tcp", "verus@alcc/open"];

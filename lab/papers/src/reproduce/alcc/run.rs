@@ -1,10 +1,8 @@
 //! What is kept of a run, and how two are compared.
 
-use paceline_cc::Nanos;
+use crate::reproduce::prelude::*;
 use paceline_experiment::{FlowSeries, Series};
 use serde::{Deserialize, Serialize};
-
-use super::super::bench::Finished;
 
 /// Time between two points.
 pub(super) const STEP: Nanos = Nanos::from_millis(100);

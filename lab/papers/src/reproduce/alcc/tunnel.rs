@@ -1,14 +1,10 @@
 //! Figures 22 to 24: beside others in a tunnel of 40 Mbit/s.
 
-use super::super::bench::{Bench, File, Setup};
-use super::super::reading::{counted, mean};
-use super::super::{Cell, Drawing, Findings, ReproduceError, curves};
+use super::super::bench::File;
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP};
 use super::{TUNNEL_TCP, TUNNEL_UDP};
-use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
-use paceline_report::palette;
-use paceline_report::svg::short;
+use crate::reproduce::prelude::*;
 
 const MBPS: f64 = 40.0;
 /// Share of a time that is left out at its beginning: until the flows have found their rates.

@@ -5,21 +5,18 @@
 
 mod client;
 
+use crate::reproduce::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use paceline_cc::Nanos;
 use paceline_lab::runner::Batch;
 use paceline_lab::scenario::ScenarioError;
 
-use paceline_report::svg::short;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tempfile::NamedTempFile;
 
-use super::super::bench::{self, Bench, SHIPPED_TRACES};
-use super::super::reading::typical;
-use super::super::{Cell, Claim, Findings, ReproduceError, Table};
+use super::super::bench;
 use super::run::apart;
 use client::{CLIENTS, Programs, Upload};
 

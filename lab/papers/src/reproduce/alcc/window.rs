@@ -1,13 +1,9 @@
 //! Figures 1, 2 and 18: whose window counts, and what bounds TCP's own.
 
-use super::super::bench::{Bench, Setup};
-use super::super::reading::{counted, mean, over, stated, typical};
-use super::super::{Claim, Drawing, Findings, ReproduceError, curves};
 use super::CONSTANT;
 use super::fidelity::where_it_ran;
 use super::run::{Run, STEP, apart};
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, end, highest};
-use paceline_report::svg::short;
+use crate::reproduce::prelude::*;
 
 /// Windows of the application's, packets: from well below what the path holds to a little above.
 const WINDOWS: [u32; 3] = [10, 24, 40];

@@ -1,11 +1,8 @@
 //! A question of ours: who asks for data beside a TCP flow behind the same access point.
 
-use paceline_report::svg::short;
-
-use super::super::bench::{Bench, Setup};
-use super::super::{Findings, ReproduceError};
 use super::run::{Ran, Run, claim, table};
 use super::{BESIDE, OURS, PAPERS};
+use crate::reproduce::prelude::*;
 
 const WHO: [&str; 4] = [OURS, PAPERS, "bbr@tcp", "cubic@tcp"];
 const RIVALS: [(&str, &str); 2] = [("cubic@tcp", "CUBIC"), ("bbr@tcp", "BBR")];

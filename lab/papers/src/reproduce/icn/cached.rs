@@ -1,19 +1,14 @@
 //! A question of ours: what a router with a cache saves, and what its receivers gain.
 
+use crate::reproduce::prelude::*;
 use std::sync::Arc;
 
-use paceline_cc::{Nanos, Time};
+use paceline_cc::Time;
 use paceline_experiment::Seed;
 use paceline_experiment::icn::SyntheticObject;
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet};
-use paceline_report::palette;
-use paceline_report::svg::short;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::super::bench::Bench;
-use super::super::reading::typical;
-use super::super::{Drawing, Findings, ReproduceError, Table, plain};
 use super::OURS;
 use super::network::{Links, Received};
 use super::run::{self, claim, seeds, virtual_only};

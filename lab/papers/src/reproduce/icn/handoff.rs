@@ -1,13 +1,10 @@
 //! A question of ours, which the paper names as future work: the address of a receiver changes in the middle of a fetch.
 
-use paceline_cc::{Nanos, Time};
+use crate::reproduce::prelude::*;
+use paceline_cc::Time;
 use paceline_experiment::Seed;
 use paceline_experiment::icn::{BIN, SyntheticObject};
-use paceline_report::svg::short;
 
-use super::super::bench::Bench;
-use super::super::reading::typical;
-use super::super::{Findings, ReproduceError, Table, plain};
 use super::OURS;
 use super::network::{Links, Received};
 use super::run::{self, claim, seeds, virtual_only};

@@ -1,14 +1,14 @@
 //! Worlds of routers and receivers: what a scenario of flows cannot say (sources that come and go, an address that changes in the middle of
 //! a fetch, a thousand fetches of a hundred objects).
 
+use crate::reproduce::prelude::*;
 use std::sync::Arc;
 
-use paceline_cc::{Nanos, Rate, Spec, Time};
+use paceline_cc::{Rate, Spec, Time};
 use paceline_experiment::icn::{BIN, FetchNode, SyntheticObject};
 use paceline_experiment::{Config, Graph, Seed, Topology};
 use paceline_icn::{FetchConfig, FetchStats, RouterConfig};
 use paceline_path::{Direction, Path, build_link};
-use paceline_report::svg::short;
 use paceline_sim::icn::{RouterNode, UpstreamOptions};
 use paceline_sim::{Body, NodeId, World};
 

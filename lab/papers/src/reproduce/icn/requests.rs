@@ -1,11 +1,8 @@
 //! Figure 4: requests at a fixed rate, by how many units one asks for.
 
-use paceline_report::svg::short;
-
-use super::super::bench::{Bench, Setup};
-use super::super::{Findings, ReproduceError, Table, plain};
 use super::REQUESTS;
 use super::run::{Ran, Run, claim};
+use crate::reproduce::prelude::*;
 
 /// The paper's rates, Mbit/s of payload, and units in a request. A request has 64 at most: its 80 are left out.
 const RATES: [u32; 4] = [200, 400, 600, 800];

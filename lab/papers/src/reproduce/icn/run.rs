@@ -1,14 +1,11 @@
 //! What is kept of a run, and how claims and tables are made of it.
 
+use crate::reproduce::prelude::*;
 use paceline_cc::Distribution;
 use paceline_experiment::Series;
 use paceline_lab::stats::Median;
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet};
-use paceline_report::svg::short;
 
-use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{over, typical};
-use super::super::{Cell, Claim, Drawing, Findings, PaperSettings, ReproduceError, Table};
+use super::super::PaperSettings;
 use paceline_lab::run::World;
 
 /// A run; of several flows by flow.

@@ -1,15 +1,10 @@
 //! A question of ours, which the paper leaves open: one object from several sources.
 
+use crate::reproduce::prelude::*;
 use paceline_cc::Time;
 use paceline_experiment::Seed;
 use paceline_experiment::icn::{BIN, SyntheticObject};
-use paceline_report::chart::PlotLine;
-use paceline_report::palette;
-use paceline_report::svg::short;
 
-use super::super::bench::Bench;
-use super::super::reading::typical;
-use super::super::{Drawing, Findings, ReproduceError, Table, plain};
 use super::OURS;
 use super::network::{Links, Received};
 use super::run::{self, claim, rates_over_time, seeds, virtual_only};

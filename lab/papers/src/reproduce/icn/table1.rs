@@ -1,12 +1,10 @@
 //! Table 1: what a server needs. Its memory is what the tables of a router have after one receiver and after 10,000; processor time is
 //! measured by `scripts/bench-icn`, beside nginx over the kernel's TCP, since it belongs to real sockets on a quiet machine.
 
-use paceline_cc::Nanos;
+use crate::reproduce::prelude::*;
 use paceline_experiment::Seed;
 use paceline_experiment::icn::SyntheticObject;
 
-use super::super::bench::Bench;
-use super::super::{Findings, ReproduceError, Table, plain};
 use super::OURS;
 use super::network::Links;
 use super::run::{self, claim, virtual_only};

@@ -1,11 +1,9 @@
 //! Figures 3b, 9 and 10: on Wi-Fi.
 
-use paceline_cc::Nanos;
+use crate::reproduce::prelude::*;
 use paceline_lab::measure::jain;
-use paceline_report::svg::short;
 
-use super::super::bench::{Bench, File, Setup};
-use super::super::{Findings, ReproduceError};
+use super::super::bench::File;
 use super::run::{Ran, Run, claim, table};
 use super::{BEFORE, OURS, PAPERS, W1, W2, W3, W4, W4_COMPETITOR, W5_FLOWS, W5_STATIONS};
 

@@ -1,14 +1,8 @@
 //! Figures 7 and 8: one flow over a bottleneck that stays or changes, and four that share it.
 
-use paceline_cc::Nanos;
+use crate::reproduce::prelude::*;
 use paceline_lab::measure::jain;
-use paceline_report::chart::PlotLine;
-use paceline_report::palette;
-use paceline_report::svg::short;
 
-use super::super::bench::{Bench, Setup};
-use super::super::curves;
-use super::super::{Drawing, Findings, ReproduceError};
 use super::run::{Ran, Run, claim, rates_over_time, table};
 use super::{LINK, OURS, SHARE, STEPS};
 

@@ -1,9 +1,8 @@
 //! Which losses were the medium's and which a full queue's, as receivers' hosts name them.
 
-use super::super::bench::{Bench, Setup};
-use super::super::{Cell, Findings, ReproduceError, Table, plain};
 use super::run::{Run, named, right};
 use super::{CHAIN, LOSS, percent};
+use crate::reproduce::prelude::*;
 
 /// Who sends: it keeps its window at losses of the medium, so that the queue fills and overflows beside them.
 const SENDER: &str = "cubic-l1g@tcp";

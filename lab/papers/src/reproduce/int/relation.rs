@@ -1,14 +1,8 @@
 //! Figures 4 and 5: what hops see goes together with CUBIC's window.
 
-use paceline_cc::Nanos;
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
-use paceline_report::svg::short;
-
-use super::super::bench::{Bench, Setup};
-use super::super::reading::{counted, median, most, over, stated};
-use super::super::{Drawing, Findings, ReproduceError, Table, plain};
 use super::run::{Run, correlation, named, over_time};
 use super::{CHAIN, LOSS, QUEUE, RATE, ROUND, percent};
+use crate::reproduce::prelude::*;
 
 const CUBIC: &str = "cubic@tcp";
 /// A fifth of a round trip without queues.

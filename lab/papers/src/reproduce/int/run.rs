@@ -1,8 +1,7 @@
 //! What is kept of a run.
 
+use crate::reproduce::prelude::*;
 use paceline_experiment::{NamedLosses, Series, TelemetryOutcome};
-
-use super::super::bench::Finished;
 
 /// A run; of several flows by flow.
 pub(super) struct Run {

@@ -1,10 +1,8 @@
 //! Fairness, which the paper leaves to later: beside CUBIC, among themselves, and with a receiver that lies.
 
-use super::super::bench::{Bench, Setup};
-use super::super::reading::{over, stated};
-use super::super::{Findings, ReproduceError};
 use super::run::Run;
 use super::{CHAIN, LOSS, SHARING, percent};
+use crate::reproduce::prelude::*;
 
 /// Who listens to telemetry.
 const NAMES: [&str; 4] = ["cubic-l1@tcp", "cubic-l2@tcp", "cubic-l1g@tcp", "hops@tcp"];

@@ -1,15 +1,8 @@
 //! Figure 7: how a window comes to its threshold, by equation (1) and as always.
 
-use paceline_cc::Nanos;
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
-use paceline_report::palette;
-use paceline_report::svg::short;
-
-use super::super::bench::{Bench, Setup};
-use super::super::reading::{counted, over, stated, typical};
-use super::super::{Drawing, Findings, ReproduceError, Table, plain};
 use super::run::Run;
 use super::{CHAIN, LOSS, ROUND};
+use crate::reproduce::prelude::*;
 
 /// A twentieth of a round trip without queues.
 const STEP: Nanos = Nanos::from_millis(1);

@@ -1,12 +1,8 @@
 //! Figure 6: throughput against the share of packets that the radio loses.
 
+use crate::reproduce::prelude::*;
 use paceline_lab::stats::Median;
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet};
-use paceline_report::svg::short;
 
-use super::super::bench::{Bench, Setup};
-use super::super::reading::{counted, over, stated};
-use super::super::{Claim, Drawing, Findings, ReproduceError, Table};
 use super::run::Run;
 use super::{CHAIN, LOSS, RATE, percent};
 

@@ -3,11 +3,8 @@
 mod claims;
 mod figures;
 
-use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{least, mean, median, most, typical};
-use super::super::{Findings, ReproduceError, Table};
 use super::{FLOW_COMPLETION, Rival, chirping, plain};
-use paceline_report::svg::short;
+use crate::reproduce::prelude::*;
 
 /// The flows of the experiment among the scenario's: the first is the greedy one.
 const FAMILY: usize = 1;

@@ -1,15 +1,10 @@
 //! Figure 7: two long flows and twelve of 1 MB, one after another, beside UDP.
 
-use paceline_cc::Nanos;
+use crate::reproduce::prelude::*;
 use paceline_experiment::Series;
 
-use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{least, mean, median, median_reached, most, rate, reached, typical};
-use super::super::{Drawing, Findings, ReproduceError, curves};
+use super::super::reading::{rate, reached};
 use super::{MIXED, Rival, all, seconds};
-use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
-use paceline_report::palette;
-use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(5);
 /// Over how long a rate must be held to count as reached, seconds: five round trips.

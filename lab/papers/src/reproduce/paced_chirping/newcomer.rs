@@ -1,14 +1,10 @@
 //! A newcomer meets one greedy flow, over step marking and over DualPI2.
 
-use paceline_cc::Nanos;
+use crate::reproduce::prelude::*;
 use paceline_experiment::Series;
 
-use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{median, median_reached, most, peak_ms, rate, reached};
-use super::super::{Claim, Drawing, Findings, ReproduceError, curves};
+use super::super::reading::{peak_ms, rate, reached};
 use super::{NEWCOMER, Rival, all, legend, seconds};
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
-use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(1);
 /// Over how long a rate must be held to count as reached, seconds: four round trips.

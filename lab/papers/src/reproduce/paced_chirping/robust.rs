@@ -1,16 +1,12 @@
 //! What delayed acknowledgements, loss, reordering and a cellular link do to a start-up.
 
+use crate::reproduce::prelude::*;
 use std::path::{Path, PathBuf};
 
-use paceline_cc::Nanos;
-
-use super::super::bench::{Bench, Finished, SHIPPED_TRACE, Setup, mean_rate};
-use super::super::reading::{longest_silence, median_reached, most, typical};
-use super::super::{Claim, Drawing, Findings, ReproduceError};
+use super::super::bench::{SHIPPED_TRACE, mean_rate};
+use super::super::reading::longest_silence;
 use super::scale::{Start, start_up};
 use super::{Rival, SCALE, all, legend};
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
-use paceline_report::svg::short;
 
 const STEP: Nanos = Nanos::from_millis(1);
 /// Longest silence that is not a stall, seconds: a least retransmission timeout (Linux: 200 ms) and a round trip, rounded

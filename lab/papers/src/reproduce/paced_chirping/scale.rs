@@ -1,13 +1,8 @@
 //! Does the queue of a start-up depend on the rate?
 
-use paceline_cc::Nanos;
-
-use super::super::bench::{Bench, Finished, Setup};
-use super::super::reading::{mean, packets, peak_ms, start_up_end};
-use super::super::{Drawing, Findings, ReproduceError};
+use super::super::reading::{packets, peak_ms, start_up_end};
 use super::{Rival, SCALE, all, legend};
-use paceline_report::chart::{ChartRow, PlotAxis, PlotLine, Sheet, highest};
-use paceline_report::svg::short;
+use crate::reproduce::prelude::*;
 
 /// Rates of the link, Mbit/s.
 const RATES: [f64; 7] = [10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0];

@@ -1,17 +1,11 @@
 //! Figures 1 and 6: four flows join a bottleneck one after another.
 
-use paceline_cc::Nanos;
+use crate::reproduce::prelude::*;
 use paceline_experiment::{FlowSeries, Series};
 
-use super::super::bench::{Bench, Finished, Setup};
-use super::super::curves;
-use super::super::reading::{jain, least, mean, median, median_reached, most, packets, peak_ms, reached, start_up_end};
-use super::super::{Drawing, Findings, ReproduceError};
+use super::super::reading::{jain, packets, peak_ms, reached, start_up_end};
 use super::{Rival, STAGGERED, all, plain, seconds};
-use paceline_report::chart::{ChartRow, Class, Panel, PlotAxis, PlotLine, Sheet};
 use paceline_report::logs::GREY;
-use paceline_report::palette;
-use paceline_report::svg::short;
 
 /// Time between two points: short against a round trip.
 const STEP: Nanos = Nanos::from_millis(5);

@@ -6,15 +6,14 @@
 
 mod apart;
 
+use crate::reproduce::prelude::*;
 use std::fmt::Write;
 
-use super::super::super::bench::{self, Bench, SHIPPED_TRACES, Setup};
-use super::super::super::reading::typical;
-use super::super::super::{Cell, Claim, Findings, PaperSettings, ReproduceError, Table};
+use super::super::super::PaperSettings;
+use super::super::super::bench;
 use super::super::run::Run;
 use super::{Comparison, Link, Runs, is_there, where_it_ran};
 use paceline_lab::run::World;
-use paceline_report::svg::short;
 
 use apart::{Apart, FIGURES, Figure, JUDGED, Judgement, PAPER, TARGET, Unit, Verdict};
 

@@ -1,10 +1,10 @@
 //! The claims of figure 5.
 
+use super::super::super::Place;
 use super::super::super::grid::Beside;
-use super::super::super::{Cell, Claim, Place};
 use super::super::Rival;
 use super::{CHIRPING, CUBIC, Condition, DCTCP, LOADS, RTTS_MS, Results};
-use paceline_report::svg::short;
+use crate::reproduce::prelude::*;
 
 /// What we get under one condition.
 struct Verdict {

@@ -1,11 +1,8 @@
 //! The charts of figure 5: completion time against size, and the distribution of queueing delay.
 
-use super::super::super::Drawing;
-use super::super::super::reading::mean;
 use super::super::{Rival, legend};
 use super::{LOADS, READINGS, RTTS_MS, Results, Summary};
-use paceline_report::chart::{ChartRow, Panel, PlotAxis, PlotLine, Sheet};
-use paceline_report::svg::short;
+use crate::reproduce::prelude::*;
 
 /// Bins of sizes a decade (our choice: a bin of the largest sizes still holds some flows of each run).
 const BINS: f64 = 3.0;
