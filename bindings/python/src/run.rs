@@ -16,7 +16,7 @@ use paceline_lab::real::{self, RealError};
 use paceline_lab::record::Run;
 use paceline_lab::run::{Observers, RunError, World};
 use paceline_lab::run_logs::RunLogs;
-use paceline_lab::runner::{Attempt, Cause, Failure, Runner, Task};
+use paceline_lab::runner::{Attempt, Cause, Failure, Runner, Task, TaskLabel};
 use paceline_lab::scenario::{KeyError, Options, Plan};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -206,16 +206,8 @@ impl Task for Job<'_> {
     type Output = Finished;
     type Error = Unfinished;
 
-    fn name(&self) -> String {
-        self.contestant.to_string()
-    }
-
-    fn number(&self) -> u32 {
-        self.plan.number
-    }
-
-    fn seed(&self) -> u64 {
-        self.plan.scenario.seed
+    fn label(&self) -> TaskLabel {
+        self.plan.label(self.contestant)
     }
 
     fn run(&self) -> Result<Attempt<Finished>, Unfinished> {

@@ -60,7 +60,7 @@ impl Sweep {
 
     /// Names of the controllers that take part.
     fn controllers(&self) -> Vec<String> {
-        self.0.controllers().iter().cloned().collect()
+        self.0.controllers.iter().cloned().collect()
     }
 
     /// The same sweep with a digest of each controller that is not of the package.
@@ -139,10 +139,8 @@ impl Folder {
 
     /// Runs that failed.
     fn failures(&self) -> Vec<Failed> {
-        let failed = |failed: sweep::Failed| {
-            let point = failed.point;
-            let set = point.set().to_vec();
-            (point.contestant().to_owned(), point.run_number(), point.seed(), set, failed.problem)
+        let failed = |sweep::Failed { point, problem }: sweep::Failed| {
+            (point.contestant, point.run, point.seed, point.set, problem)
         };
         self.0.failures().into_iter().map(failed).collect()
     }

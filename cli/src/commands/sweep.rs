@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let table = sweep::cells_table(&sweep, &cells, ROWS);
         let safe: Vec<String> = table.lines().map(complaint::one_line).collect();
         let all = folder.made();
-        let title = complaint::one_line(sweep.title());
+        let title = complaint::one_line(&sweep.title);
         crate::print::out(&format!(
             "{title}\n\n{}\n\nMedians. {all} runs, {new} of them made now in {took:.1} s; records in {shown}.\n",
             safe.join("\n")

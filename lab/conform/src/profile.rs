@@ -9,7 +9,7 @@ use paceline_lab::contestant::{Contestant, ContestantError};
 use paceline_lab::race::{Job, Settings};
 use paceline_lab::record::Run;
 use paceline_lab::run::RunError;
-use paceline_lab::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task};
+use paceline_lab::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, TaskLabel};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 
 pub use page::{INDEX, pages};
@@ -53,12 +53,8 @@ impl Task for Passage {
     type Output = Run;
     type Error = RunError;
 
-    fn name(&self) -> String {
-        format!("{} on {}", self.contestant, self.plan.scenario.title)
-    }
-
-    fn seed(&self) -> u64 {
-        self.plan.scenario.seed
+    fn label(&self) -> TaskLabel {
+        self.plan.label(format_args!("{} on {}", self.contestant, self.plan.scenario.title))
     }
 
     fn run(&self) -> Result<Attempt<Run>, RunError> {

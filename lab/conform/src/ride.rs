@@ -9,7 +9,7 @@ use paceline_cc::Nanos;
 use paceline_experiment::{Outcome, SharedTap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::run::{self, Observers, World};
-use paceline_lab::runner::{Attempt, Task};
+use paceline_lab::runner::{Attempt, Task, TaskLabel};
 
 use crate::rig::{Rig, RigError};
 use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
@@ -44,13 +44,9 @@ impl Task for Ride {
     type Output = Trajectory;
     type Error = RigError;
 
-    fn name(&self) -> String {
+    fn label(&self) -> TaskLabel {
         let place = if self.world.is_real() { ", in real time" } else { "" };
-        format!("{} on {}{place}", self.contestant, self.rig.name())
-    }
-
-    fn seed(&self) -> u64 {
-        1
+        TaskLabel { name: format!("{} on {}{place}", self.contestant, self.rig.name()), number: 1, seed: 1 }
     }
 
     fn repeats(&self) -> u32 {

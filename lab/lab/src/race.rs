@@ -12,7 +12,7 @@ use crate::measure::Meter;
 use crate::record::Run;
 use crate::run::{self, Observers, RunError, World};
 use crate::run_logs::RunLogs;
-use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, Unwatched};
+use crate::runner::{Attempt, Failure, Progress, Runner, RunnerError, Task, TaskLabel, Unwatched};
 use crate::scenario::{Plan, Scenario, ScenarioError, Source};
 use crate::stats::Summary;
 use crate::version;
@@ -150,16 +150,8 @@ impl Task for Job<'_> {
     type Output = Run;
     type Error = RunError;
 
-    fn name(&self) -> String {
-        self.contestant.to_string()
-    }
-
-    fn number(&self) -> u32 {
-        self.plan.number
-    }
-
-    fn seed(&self) -> u64 {
-        self.plan.scenario.seed
+    fn label(&self) -> TaskLabel {
+        self.plan.label(self.contestant)
     }
 
     fn lasts(&self) -> Duration {

@@ -23,16 +23,8 @@ pub trait Task: Sync {
     /// Why it may fail.
     type Error: fmt::Display + Send;
 
-    /// What failures call it.
-    fn name(&self) -> String;
-
-    /// Number of the run among those of this name, from 1.
-    fn number(&self) -> u32 {
-        1
-    }
-
-    /// Where its randomness comes from.
-    fn seed(&self) -> u64;
+    /// Which run it is.
+    fn label(&self) -> TaskLabel;
 
     /// How often it is begun again when it failed or is not trusted.
     fn repeats(&self) -> u32 {
@@ -41,7 +33,7 @@ pub trait Task: Sync {
 
     /// What identifies it in a journal, besides its number: everything that changes its result.
     fn key(&self) -> String {
-        self.name()
+        self.label().name
     }
 
     /// How long it takes on the wall's clock; zero in virtual time, where no one knows.
@@ -62,6 +54,17 @@ pub trait Task: Sync {
     /// # Errors
     /// What went wrong.
     fn run(&self) -> Result<Attempt<Self::Output>, Self::Error>;
+}
+
+/// Which run a task is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskLabel {
+    /// What failures call it.
+    pub name: String,
+    /// Number of the run among those of this name, from 1.
+    pub number: u32,
+    /// Where its randomness comes from.
+    pub seed: u64,
 }
 
 /// What a task gave.
@@ -262,7 +265,7 @@ impl<M> Runner<'_, M> {
     where
         M: Memory<T::Output>,
     {
-        let recalled = tasks.iter().map(|task| self.memory.recall(&task.key(), task.number()).map(Ok));
+        let recalled = tasks.iter().map(|task| self.memory.recall(&task.key(), task.label().number).map(Ok));
         let mut ended: Vec<Option<Ended<T>>> = recalled.collect();
         let due: Vec<usize> = (0..tasks.len()).filter(|index| ended[*index].is_none()).collect();
         due.iter().try_for_each(|index| tasks[*index].check()).map_err(RunnerError::Refused)?;
@@ -278,9 +281,9 @@ impl<M> Runner<'_, M> {
                 && let Some(index) = due.get(next.fetch_add(1, Ordering::Relaxed))
             {
                 let task = &tasks[*index];
-                let result = attempt(task);
+                let result = single(task);
                 match &result {
-                    Ok(output) => self.memory.keep(&task.key(), task.number(), output).inspect_err(|_| stop())?,
+                    Ok(output) => self.memory.keep(&task.key(), task.label().number, output).inspect_err(|_| stop())?,
                     Err(_) if after == AfterFailure::Stop => stop(),
                     Err(_) => {}
                 }
@@ -331,16 +334,12 @@ enum AfterFailure {
     Stop,
 }
 
-/// Runs one task here and now; one that panics fails.
+/// Runs one task here and now; one that panics fails. What counts is the first trusted attempt; without any, the first that did not
+/// fail, else the last failure.
 ///
 /// # Errors
 /// What became of it.
 pub fn single<T: Task>(task: &T) -> Result<T::Output, Failure<T::Error>> {
-    attempt(task)
-}
-
-/// The first trusted attempt; without any, the first that did not fail, else the last failure.
-fn attempt<T: Task>(task: &T) -> Ended<T> {
     let mut kept = once(task);
     for _ in 0..task.repeats() {
         if kept.as_ref().is_ok_and(|attempt| attempt.trusted) {
@@ -355,7 +354,8 @@ fn attempt<T: Task>(task: &T) -> Ended<T> {
 }
 
 fn once<T: Task>(task: &T) -> Result<Attempt<T::Output>, Failure<T::Error>> {
-    let failure = |cause| Failure { name: task.name(), number: task.number(), seed: task.seed(), cause };
+    let TaskLabel { name, number, seed } = task.label();
+    let failure = |cause| Failure { name, number, seed, cause };
     match catch_unwind(AssertUnwindSafe(|| task.run())) {
         Ok(result) => result.map_err(|error| failure(Cause::Error(error))),
         Err(panic) => {
@@ -365,7 +365,7 @@ fn once<T: Task>(task: &T) -> Result<Attempt<T::Output>, Failure<T::Error>> {
             let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
             let message = text.unwrap_or_else(|| "without a message".to_owned());
-            Err(failure(Cause::Panic { seed: task.seed(), message }))
+            Err(failure(Cause::Panic { seed, message }))
         }
     }
 }

@@ -11,9 +11,9 @@ const RUNS: usize = 3;
 
 /// Medians in a cell, for Copa and for Verus.
 fn both(sweep: &Sweep, cell: usize, figure: impl Fn(&Record) -> f64) -> (f64, f64) {
-    let runs = sweep.runs() as usize;
+    let runs = sweep.runs as usize;
     let of = |contestant: &str| {
-        let place = sweep.contestants().iter().position(|name| name == contestant).unwrap();
+        let place = sweep.contestants.iter().position(|name| name == contestant).unwrap();
         let first = (place * sweep.cells() + cell) * runs;
         let values: Vec<f64> = (first..first + RUNS).map(|index| figure(&sweep.point(index).run().unwrap())).collect();
         Median::of(&values).unwrap().median

@@ -110,8 +110,8 @@ fn every_point_has_its_place_and_runs_from_its_json() {
     let sweep = sweep(lab.path(), "[grid]\ndown.delay = ['10ms', '30ms']\nseconds = [0.5, 1, 2]\n");
     assert_eq!((sweep.cells(), sweep.points()), (6, 36));
     let point = sweep.point(18 + 3 * 4 + 2);
-    assert_eq!((point.contestant(), point.cell(), point.run_number()), ("copa@udp", 4, 3));
-    assert_eq!(point.set(), ["down.delay=\"30ms\"", "seconds=1"]);
+    assert_eq!((point.contestant.as_str(), point.cell, point.run), ("copa@udp", 4, 3));
+    assert_eq!(point.set, ["down.delay=\"30ms\"", "seconds=1"]);
     let record = point.run().unwrap();
     assert_eq!((record.run, record.seconds, record.contestant().as_str()), (3, 1.0, "copa@udp"));
     drop(lab);
@@ -133,13 +133,13 @@ fn linked_keys_take_their_values_together() {
          up.delay = ['5ms', '20ms', '40ms']\n",
     );
     assert_eq!((sweep.cells(), sweep.points()), (6, 36));
-    let set = |cell: usize| sweep.point(cell * 3).set().join(" ");
+    let set = |cell: usize| sweep.point(cell * 3).set.join(" ");
     assert_eq!(set(0), "down.delay=\"5ms\" seconds=0.5 up.delay=\"5ms\"");
     assert_eq!(set(1), "down.delay=\"5ms\" seconds=1 up.delay=\"5ms\"");
     assert_eq!(set(4), "down.delay=\"20ms\" seconds=0.5 up.delay=\"40ms\"");
     let least = |cell: usize| sweep.point(cell * 3).run().unwrap().rtt_ms.unwrap().min;
     assert!((10.0..15.0).contains(&least(0)) && (60.0..70.0).contains(&least(4)));
-    assert_eq!(sweep.controllers().iter().map(String::as_str).collect::<Vec<_>>(), ["copa", "reno"]);
+    assert_eq!(sweep.controllers.iter().map(String::as_str).collect::<Vec<_>>(), ["copa", "reno"]);
 }
 
 #[test]
@@ -414,7 +414,7 @@ fn shipped_sweeps_can_run() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let sweep = Sweep::read(&entry.unwrap().path()).unwrap();
-        assert!(sweep.points() >= 60, "{}", sweep.title());
+        assert!(sweep.points() >= 60, "{}", sweep.title);
         count += 1;
     }
     assert_eq!(count, 4);

@@ -17,7 +17,7 @@ use paceline_path::Trace;
 
 use crate::claim::{Claim, ClaimError, markdown as claims};
 use paceline_lab::contestant::Contestant;
-use paceline_lab::runner::{Attempt, Progress, Runner, RunnerError, Task};
+use paceline_lab::runner::{Attempt, Progress, Runner, RunnerError, Task, TaskLabel};
 
 use paceline_lab::race::RaceError;
 use real::EVERYONE;
@@ -92,12 +92,8 @@ impl Task for Group {
     type Output = Vec<Claim>;
     type Error = BenchError;
 
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn seed(&self) -> u64 {
-        SEED
+    fn label(&self) -> TaskLabel {
+        TaskLabel { name: self.name.clone(), number: 1, seed: SEED }
     }
 
     fn run(&self) -> Result<Attempt<Vec<Claim>>, BenchError> {

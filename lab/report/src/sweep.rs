@@ -97,7 +97,7 @@ pub fn page(swept: Swept<'_>) -> Result<String, PageError> {
     Ok(crate::html(
         include_str!("sweep/sweep.html"),
         context! {
-            title => sweep.title(),
+            title => sweep.title.as_str(),
             version => version::build(),
             style => format!("{STYLE}{OWN_STYLE}"),
             script => format!("{SCRIPT}{OWN_SCRIPT}"),
@@ -126,17 +126,17 @@ fn contestants(sweep: &Sweep) -> Vec<Contestant> {
         let style = styles.named(name, controller, via);
         Contestant { name: name.clone(), number: style.number, look: format!("c-{} {}", style.colour, style.dash) }
     };
-    sweep.contestants().iter().map(one).collect()
+    sweep.contestants.iter().map(one).collect()
 }
 
 fn facts(sweep: &Sweep, cells: &[Cell]) -> String {
-    let axes: Vec<String> = sweep.axes().iter().map(|axis| format!("{} ({})", axis.key, axis.values.len())).collect();
+    let axes: Vec<String> = sweep.axes.iter().map(|axis| format!("{} ({})", axis.key, axis.values.len())).collect();
     let least = cells.iter().map(|cell| cell.runs).min().unwrap_or(0);
     let most = cells.iter().map(|cell| cell.runs).max().unwrap_or(0);
     let runs = if least == most { format!("{most}") } else { format!("{least} to {most}") };
     let all: usize = cells.iter().map(|cell| cell.runs).sum();
     let failed: usize = cells.iter().map(|cell| cell.failed).sum();
-    let mut facts = vec![format!("{} contestants", sweep.contestants().len())];
+    let mut facts = vec![format!("{} contestants", sweep.contestants.len())];
     if !axes.is_empty() {
         facts.push(format!("{} cells: {}", sweep.cells(), axes.join(" \u{d7} ")));
     }
@@ -148,17 +148,17 @@ fn facts(sweep: &Sweep, cells: &[Cell]) -> String {
 
 fn failure(failed: &Failed) -> Failure {
     Failure {
-        contestant: failed.point.contestant().to_owned(),
-        values: failed.point.set().join(" "),
-        run: failed.point.run_number(),
-        seed: failed.point.seed(),
+        contestant: failed.point.contestant.clone(),
+        values: failed.point.set.join(" "),
+        run: failed.point.run,
+        seed: failed.point.seed,
         problem: failed.problem.clone(),
     }
 }
 
 /// Columns of the table of medians.
 fn head(sweep: &Sweep, metrics: &[Metric]) -> Vec<String> {
-    let axes = sweep.axes().iter().map(|axis| axis.key.clone());
+    let axes = sweep.axes.iter().map(|axis| axis.key.clone());
     let metrics = metrics.iter().map(Metric::with_unit);
     axes.chain(["contestant".to_owned()]).chain(metrics).chain(["runs".to_owned()]).collect()
 }
@@ -186,7 +186,7 @@ fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<Row> {
             .collect();
         let failed = if cell.failed > 0 { format!("{} failed", cell.failed) } else { String::new() };
         right.push((cell.runs.to_string(), failed));
-        let number = sweep.contestants().iter().position(|name| *name == cell.contestant).unwrap_or(0);
+        let number = sweep.contestants.iter().position(|name| *name == cell.contestant).unwrap_or(0);
         Row { class: format!("k k{number}"), left, right }
     };
     order.iter().take(ROWS).map(row).collect()

@@ -8,7 +8,7 @@ use paceline_lab::contestant::Contestant;
 use paceline_lab::race::{Job, Settings};
 use paceline_lab::record::{FlowRecord, Run};
 use paceline_lab::run::RunError;
-use paceline_lab::runner::{Attempt, Task};
+use paceline_lab::runner::{Attempt, Task, TaskLabel};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 use paceline_path::{Trace, TraceError};
 
@@ -107,16 +107,8 @@ impl Task for CellTask {
     type Output = Run;
     type Error = RunError;
 
-    fn name(&self) -> String {
-        format!("{}, {} {}", self.plan.scenario.title, self.cell.key, self.cell.x)
-    }
-
-    fn number(&self) -> u32 {
-        self.plan.number
-    }
-
-    fn seed(&self) -> u64 {
-        self.plan.scenario.seed
+    fn label(&self) -> TaskLabel {
+        self.plan.label(format_args!("{}, {} {}", self.plan.scenario.title, self.cell.key, self.cell.x))
     }
 
     fn run(&self) -> Result<Attempt<Run>, RunError> {

@@ -11,7 +11,7 @@ use paceline_sim::Config;
 
 use super::watch::{Move, Watch};
 use crate::run;
-use crate::runner::{Attempt, Task};
+use crate::runner::{Attempt, Task, TaskLabel};
 
 /// Slowest and fastest mean of a synthetic trace, Mbit/s: those of one cell's users on a bad and on a good day (our choice).
 const MEANS: (f64, f64) = (4.0, 40.0);
@@ -95,16 +95,9 @@ impl Task for Watched<'_> {
     type Output = Seen;
     type Error = CourseError;
 
-    fn name(&self) -> String {
-        format!("{} over {}", self.controller, self.course.trace.name())
-    }
-
-    fn number(&self) -> u32 {
-        self.number
-    }
-
-    fn seed(&self) -> u64 {
-        self.course.seed
+    fn label(&self) -> TaskLabel {
+        let name = format!("{} over {}", self.controller, self.course.trace.name());
+        TaskLabel { name, number: self.number, seed: self.course.seed }
     }
 
     fn check(&self) -> Result<(), CourseError> {

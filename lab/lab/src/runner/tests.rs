@@ -24,12 +24,8 @@ impl Task for Scripted {
     type Output = u32;
     type Error = &'static str;
 
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn seed(&self) -> u64 {
-        7
+    fn label(&self) -> TaskLabel {
+        TaskLabel { name: self.name.to_owned(), number: 1, seed: 7 }
     }
 
     fn repeats(&self) -> u32 {
@@ -114,7 +110,7 @@ fn none_is_begun_after_it_is_stopped() {
 fn what_is_not_trusted_is_repeated() {
     let kept = |attempts: &[Outcome]| {
         let one = task("one", attempts);
-        let result = attempt(&one).map_err(|failure| failure.cause);
+        let result = single(&one).map_err(|failure| failure.cause);
         (result, one.begun.into_inner())
     };
     assert_eq!(kept(&[Gives(1)]), (Ok(1), 1));

@@ -19,6 +19,7 @@ use super::setting::{self, Setting, SettingError};
 use super::{KeyError, MAX_SECONDS, MAX_SEED, Scenario, ScenarioError, Who};
 use crate::contestant::{Contestant, split_list};
 use crate::input::{self, Bounds};
+use crate::runner::TaskLabel;
 
 /// Most runs of a contestant (our choice: every run's record is kept until the end).
 const MAX_RUNS: u32 = 10_000;
@@ -361,6 +362,11 @@ fn begin_anywhere(scenario: &mut Scenario, draws: &mut Draws, seed: Seed, traces
 }
 
 impl Plan {
+    /// Which run it is, under this name.
+    pub fn label(&self, name: impl ToString) -> TaskLabel {
+        TaskLabel { name: name.to_string(), number: self.number, seed: self.scenario.seed }
+    }
+
     /// The traces of its links, by the names under which the scenario knows them.
     #[cfg(feature = "parquet")]
     pub(crate) fn traces(&self) -> &BTreeMap<String, Arc<Trace>> {

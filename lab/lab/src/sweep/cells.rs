@@ -182,9 +182,9 @@ pub fn failed_lines(failures: &[Failed], most: usize) -> Vec<String> {
         .iter()
         .take(most)
         .map(|Failed { point, problem }| {
-            let set = point.set().join(" ");
+            let set = point.set.join(" ");
             let at = if set.is_empty() { String::new() } else { format!(" at {set}") };
-            format!("{} failed{at} in run {}, seed {}: {problem}", point.contestant(), point.run_number(), point.seed())
+            format!("{} failed{at} in run {}, seed {}: {problem}", point.contestant, point.run, point.seed)
         })
         .collect();
     if failures.len() > most {

@@ -17,16 +17,21 @@ use crate::version::named;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sweep {
     pub(super) ground: Ground,
-    pub(super) title: String,
+    /// One line for people.
+    pub title: String,
     pub(super) seed: u64,
-    pub(super) axes: Vec<Axis>,
+    /// The keys with their values, the first outermost.
+    pub axes: Vec<Axis>,
     /// Numbers of the axes that take their values together; each is in one of these, most alone.
-    pub(super) together: Vec<Vec<usize>>,
-    pub(super) contestants: Vec<String>,
-    pub(super) runs: u32,
-    pub(super) stop: Option<Stop>,
+    pub together: Vec<Vec<usize>>,
+    /// Who runs in every cell.
+    pub contestants: Vec<String>,
+    /// Runs of a contestant in a cell; with a stop those at the beginning.
+    pub runs: u32,
+    /// When a cell has enough runs.
+    pub stop: Option<Stop>,
     /// Names of the controllers that take part, rivals too.
-    pub(super) controllers: BTreeSet<String>,
+    pub controllers: BTreeSet<String>,
     /// Of those that were written elsewhere, a digest of each.
     pub(super) digests: BTreeMap<String, String>,
 }
@@ -48,49 +53,14 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// One line for people.
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
     /// The scenario as written, which the grid's values replace key by key.
     pub fn scenario(&self) -> &str {
         &self.ground.text
     }
 
-    /// The keys with their values, the first outermost.
-    pub fn axes(&self) -> &[Axis] {
-        &self.axes
-    }
-
-    /// Who runs in every cell.
-    pub fn contestants(&self) -> &[String] {
-        &self.contestants
-    }
-
-    /// Runs of a contestant in a cell; with [`Sweep::stop`] those at the beginning.
-    pub fn runs(&self) -> u32 {
-        self.runs
-    }
-
-    /// When a cell has enough runs.
-    pub fn stop(&self) -> Option<&Stop> {
-        self.stop.as_ref()
-    }
-
     /// Most runs of a contestant in a cell.
     pub fn most(&self) -> u32 {
         self.stop.as_ref().map_or(self.runs, |stop| stop.most.max(self.runs))
-    }
-
-    /// Numbers of the axes that take their values together; an axis that is not linked is alone.
-    pub fn together(&self) -> &[Vec<usize>] {
-        &self.together
-    }
-
-    /// Names of the controllers that take part, rivals too.
-    pub fn controllers(&self) -> &BTreeSet<String> {
-        &self.controllers
     }
 
     /// With a digest of each controller that paceline does not have itself: results of another one do not mix with these.

@@ -12,7 +12,7 @@ use crate::contestant::Contestant;
 use crate::race::{Job, Settings};
 use crate::record::Record;
 use crate::run::RunError;
-use crate::runner::{self, Attempt, Task};
+use crate::runner::{self, Attempt, Task, TaskLabel};
 use crate::scenario::{Options, ScenarioError, Source};
 use crate::version;
 
@@ -64,12 +64,18 @@ impl Ground {
 /// contestant reads from a file is read there.)
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
-    pub(super) index: usize,
-    pub(super) cell: usize,
-    pub(super) contestant: String,
-    pub(super) run: u32,
-    pub(super) seed: u64,
-    pub(super) set: Vec<String>,
+    /// Its number in the sweep.
+    pub index: usize,
+    /// Its cell.
+    pub cell: usize,
+    /// Its contestant.
+    pub contestant: String,
+    /// Number of its run in the cell, from 1.
+    pub run: u32,
+    /// Seed of its race.
+    pub seed: u64,
+    /// The values of its cell, as `--set` takes them.
+    pub set: Vec<String>,
     #[serde(serialize_with = "write_ground", deserialize_with = "read_ground")]
     pub(super) ground: Arc<Ground>,
 }
@@ -87,36 +93,6 @@ pub enum PointError {
 }
 
 impl Point {
-    /// Its number in the sweep.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Its cell.
-    pub fn cell(&self) -> usize {
-        self.cell
-    }
-
-    /// Its contestant.
-    pub fn contestant(&self) -> &str {
-        &self.contestant
-    }
-
-    /// Number of its run in the cell, from 1.
-    pub fn run_number(&self) -> u32 {
-        self.run
-    }
-
-    /// Seed of its race.
-    pub fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    /// The values of its cell, as `--set` takes them.
-    pub fn set(&self) -> &[String] {
-        &self.set
-    }
-
     /// All of it as one text.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a point is JSON: its keys are texts")
@@ -161,16 +137,8 @@ impl Task for Point {
     type Output = Record;
     type Error = PointError;
 
-    fn name(&self) -> String {
-        self.contestant.clone()
-    }
-
-    fn number(&self) -> u32 {
-        self.run
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
+    fn label(&self) -> TaskLabel {
+        TaskLabel { name: self.contestant.clone(), number: self.run, seed: self.seed }
     }
 
     fn run(&self) -> Result<Attempt<Record>, PointError> {

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::point::Point;
 use super::{Folder, Sweep, SweepError};
-use crate::runner::{Attempt, Cause, Progress, Runner, RunnerError, Task};
+use crate::runner::{Attempt, Cause, Progress, Runner, RunnerError, Task, TaskLabel};
 
 /// Runs what is missing, this many runs at once (0 for one per core), and keeps each as it ends. A run that fails is kept with
 /// its seed ([`Folder::failures`]), and the others go on.
@@ -47,22 +47,14 @@ impl Task for Kept<'_, '_> {
     type Output = ();
     type Error = SweepError;
 
-    fn name(&self) -> String {
-        self.point.contestant().to_owned()
-    }
-
-    fn number(&self) -> u32 {
-        self.point.run_number()
-    }
-
-    fn seed(&self) -> u64 {
-        self.point.seed()
+    fn label(&self) -> TaskLabel {
+        self.point.label()
     }
 
     fn run(&self) -> Result<Attempt<()>, SweepError> {
         let result = self.point.run();
         let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        folder.put([(self.point.index(), result)])?;
+        folder.put([(self.point.index, result)])?;
         Ok(Attempt::certain(()))
     }
 }

@@ -16,7 +16,7 @@ use crate::claim::ClaimError;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
 use paceline_lab::run::{self, Observers, RunError};
-use paceline_lab::runner::{Attempt, Memory, Progress, Runner, Task};
+use paceline_lab::runner::{Attempt, Memory, Progress, Runner, Task, TaskLabel};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 use paceline_lab::shell::quoted;
 
@@ -244,16 +244,8 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
     type Output = T;
     type Error = RunError;
 
-    fn name(&self) -> String {
-        self.contestant().to_string()
-    }
-
-    fn number(&self) -> u32 {
-        self.plan.number
-    }
-
-    fn seed(&self) -> u64 {
-        self.plan.scenario.seed
+    fn label(&self) -> TaskLabel {
+        self.plan.label(self.contestant())
     }
 
     fn repeats(&self) -> u32 {

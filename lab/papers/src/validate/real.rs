@@ -20,7 +20,7 @@ use paceline_lab::race::{Job, RaceError, Settings, race_watched};
 use paceline_lab::real;
 use paceline_lab::record::Record;
 use paceline_lab::run::{RunError, World};
-use paceline_lab::runner::{Attempt, Failure, Progress, Runner, Task};
+use paceline_lab::runner::{Attempt, Failure, Progress, Runner, Task, TaskLabel};
 use paceline_lab::scenario::{Options, Scenario, Source};
 use paceline_lab::stats::Median;
 
@@ -245,16 +245,8 @@ impl Task for RealRun<'_> {
     type Output = Record;
     type Error = RunError;
 
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn number(&self) -> u32 {
-        self.0.number()
-    }
-
-    fn seed(&self) -> u64 {
-        self.0.seed()
+    fn label(&self) -> TaskLabel {
+        self.0.label()
     }
 
     /// The scenario of this run; how many more there are changes nothing in it.

@@ -110,7 +110,7 @@ impl Metric {
     /// Who is best in how many cells, and in how many of them by more than the intervals; `None` where that says nothing.
     fn reading(&self, sweep: &Sweep, cells: &[Cell]) -> Option<String> {
         let better = self.better?;
-        let contestants = sweep.contestants();
+        let contestants = &sweep.contestants;
         if contestants.len() < 2 {
             return None;
         }
@@ -219,7 +219,7 @@ fn csv(metric: &Metric, swept: Swept<'_>) -> String {
     let quoted = |text: &str| {
         if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
     };
-    let mut head: Vec<String> = swept.sweep.axes().iter().map(|axis| quoted(&format!("grid.{}", axis.key))).collect();
+    let mut head: Vec<String> = swept.sweep.axes.iter().map(|axis| quoted(&format!("grid.{}", axis.key))).collect();
     let name = if metric.factor == 1.0 { metric.column.clone() } else { format!("{}_percent", metric.column) };
     head.extend(["contestant".to_owned(), name.clone(), format!("{name}_low"), format!("{name}_high")]);
     head.extend(["runs".to_owned(), "failed".to_owned()]);

@@ -56,7 +56,7 @@ impl Axis {
 impl Layout {
     /// Over the two keys with most values; the one with the longer labels goes upwards, since these stand beside the map.
     pub(super) fn of(sweep: &Sweep) -> Self {
-        let varied = sweep.together().iter().filter(|keys| steps(sweep, keys) > 1);
+        let varied = sweep.together.iter().filter(|keys| steps(sweep, keys) > 1);
         let mut varied: Vec<&[usize]> = varied.map(Vec::as_slice).collect();
         varied.sort_by_key(|keys| std::cmp::Reverse(steps(sweep, keys)));
         match varied[..] {
@@ -100,18 +100,18 @@ fn combinations(sweep: &Sweep, others: &[&[usize]]) -> Vec<Others> {
 
 /// How many values linked keys have; there is at least one key.
 fn steps(sweep: &Sweep, keys: &[usize]) -> usize {
-    sweep.axes()[keys[0]].values.len()
+    sweep.axes[keys[0]].values.len()
 }
 
 /// Linked keys by name.
 fn names(sweep: &Sweep, keys: &[usize]) -> String {
-    let names: Vec<&str> = keys.iter().map(|key| sweep.axes()[*key].key.as_str()).collect();
+    let names: Vec<&str> = keys.iter().map(|key| sweep.axes[*key].key.as_str()).collect();
     names.join(", ")
 }
 
 /// Their values of this number: once where it is the same.
 fn text(sweep: &Sweep, keys: &[usize], index: usize) -> String {
-    let mut texts: Vec<String> = keys.iter().map(|key| sweep.axes()[*key].text(index)).collect();
+    let mut texts: Vec<String> = keys.iter().map(|key| sweep.axes[*key].text(index)).collect();
     texts.dedup();
     texts.join(", ")
 }

@@ -157,13 +157,13 @@ impl Map<'_> {
     /// The cell at this place: the one whose values are these, and the first of keys with one value.
     fn cell(&self, column: usize, row: usize) -> Option<&Cell> {
         let sweep = self.swept.sweep;
-        let mut wanted = vec![0; sweep.axes().len()];
+        let mut wanted = vec![0; sweep.axes.len()];
         (wanted[self.x.number], wanted[self.y.number]) = (column, row);
         for (key, value) in &self.others.values {
             wanted[*key] = *value;
         }
         // Of linked keys the first stands for all.
-        let same = |values: &[usize]| sweep.together().iter().all(|keys| values[keys[0]] == wanted[keys[0]]);
+        let same = |values: &[usize]| sweep.together.iter().all(|keys| values[keys[0]] == wanted[keys[0]]);
         let here = |cell: &&Cell| cell.contestant == self.contestant.name && same(&sweep.values(cell.cell));
         self.swept.cells.iter().find(here)
     }

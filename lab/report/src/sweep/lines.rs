@@ -107,7 +107,7 @@ fn draw(
             }
             let runs = if cell.runs == 1 { "1 run".to_owned() } else { format!("{} runs", cell.runs) };
             let failed = if cell.failed > 0 { format!(", {} of them failed", cell.failed) } else { String::new() };
-            let key = &swept.sweep.axes()[axis.number];
+            let key = &swept.sweep.axes[axis.number];
             let tip = format!(
                 "{}\n{} = {}\n{}\n{runs}{failed}",
                 contestant.name,

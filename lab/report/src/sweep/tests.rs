@@ -13,7 +13,7 @@ fn sweep(more: &str) -> Sweep {
 /// Cells with values that differ, one without a number, one with a failure.
 fn cells(sweep: &Sweep) -> Vec<Cell> {
     let cell = |contestant: usize, number: usize| {
-        let values = sweep.axes().iter().zip(sweep.values(number)).map(|(axis, value)| axis.text(value)).collect();
+        let values = sweep.axes.iter().zip(sweep.values(number)).map(|(axis, value)| axis.text(value)).collect();
         let value = (contestant + 1) as f64 * 1.5 + number as f64;
         let median = |name: &str| match name {
             "throughput_mbps" if (contestant, number) != (1, 1) => {
@@ -23,7 +23,7 @@ fn cells(sweep: &Sweep) -> Vec<Cell> {
             _ => None,
         };
         Cell {
-            contestant: sweep.contestants()[contestant].clone(),
+            contestant: sweep.contestants[contestant].clone(),
             cell: number,
             values,
             runs: 6,
@@ -32,7 +32,7 @@ fn cells(sweep: &Sweep) -> Vec<Cell> {
         }
     };
     let all = sweep.cells();
-    (0..sweep.contestants().len()).flat_map(|contestant| (0..all).map(move |number| cell(contestant, number))).collect()
+    (0..sweep.contestants.len()).flat_map(|contestant| (0..all).map(move |number| cell(contestant, number))).collect()
 }
 
 fn shown(sweep: &Sweep) -> String {
@@ -55,7 +55,7 @@ fn two_keys_are_maps_with_values_in_their_cells() {
     assert!(page.contains("Jain&#x27;s index in every cell: 1."), "one value needs no figure");
     assert!(page.contains("Most: reno@tcp in 6 of 6 cells, in all of these by more than the intervals."));
     assert!(page.contains("a &lt;panic&gt;") && page.contains("paceline sweep &lt;x&gt;") && !page.contains("NaN"));
-    assert!(page.contains(&format!("<td>{}</td>", sweep.point(7).seed())));
+    assert!(page.contains(&format!("<td>{}</td>", sweep.point(7).seed)));
     assert!(page.contains("data:text/csv;charset=utf-8,cell%2Cgrid.down.delay"));
 }
 
