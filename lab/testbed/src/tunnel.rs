@@ -276,6 +276,17 @@ fn index(direction: DumbbellWay) -> usize {
     }
 }
 
+/// A packet that the tap sees: TCP drops and marks none.
+fn passage(
+    direction: DumbbellWay,
+    id: u64,
+    bytes: &[u8],
+    [entered, at, released]: [Time; 3],
+    delay: DelaySplit,
+) -> Passage<'_> {
+    Passage { link: 0, direction, id, bytes, entered, at, released, delay, marked: false, reason: None }
+}
+
 impl Shared {
     fn entered(&self, direction: DumbbellWay, frame: &Frame) {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -285,19 +296,7 @@ impl Shared {
         let at = frame.arrived;
         watch.under_way[way].push_back((id, at));
         if let Some(tap) = &mut watch.tap {
-            let (bytes, delay) = (&frame.bytes()[..], DelaySplit::default());
-            tap.entered(&Passage {
-                link: 0,
-                direction,
-                id,
-                bytes,
-                entered: at,
-                at,
-                released: Time::NEVER,
-                delay,
-                marked: false,
-                reason: None,
-            });
+            tap.entered(&passage(direction, id, &frame.bytes(), [at, at, Time::NEVER], DelaySplit::default()));
         }
     }
 
@@ -314,19 +313,7 @@ impl Shared {
         let queue = at.since(entered + propagation);
         let delay = DelaySplit { propagation, queue, ..DelaySplit::default() };
         if let Some(tap) = &mut watch.tap {
-            let bytes = &frame.bytes()[..];
-            tap.left(&Passage {
-                link: 0,
-                direction,
-                id,
-                bytes,
-                entered,
-                at,
-                released: at,
-                delay,
-                marked: false,
-                reason: None,
-            });
+            tap.left(&passage(direction, id, &frame.bytes(), [entered, at, at], delay));
         }
     }
 }
