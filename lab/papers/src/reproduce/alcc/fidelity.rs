@@ -144,7 +144,7 @@ impl Comparison {
                 let (own, native) = (seconds(own), seconds(native));
                 let mean = native.iter().sum::<f64>() / native.len().max(1) as f64;
                 let apart: Vec<f64> = own.iter().zip(&native).map(|(a, b)| (a - b).abs()).collect();
-                let median = super::super::reading::median(&apart);
+                let median = median(&apart);
                 (format!("{:.1} %", 100.0 * median / mean.max(1e-9)), median <= 0.15 * mean)
             });
             let claim = "at most 15 % of packets have delays that are elsewhere than the native ones (Kolmogorov's distance \
@@ -186,7 +186,7 @@ impl Comparison {
         };
         let rates = first(&|run| curves::rate(&run.series, run.flow(), 0.5));
         let queues = first(&|run| curves::queue(&run.series, 0.5));
-        let end = chart::end(rates.iter().flat_map(|panel| &panel.lines), 1.0);
+        let end = end(rates.iter().flat_map(|panel| &panel.lines), 1.0);
         let rows = vec![
             ChartRow { y_title: "Mbit/s", y: PlotAxis::linear(highest(&rates)), height: 130.0, panels: rates },
             ChartRow { y_title: "queue, ms", y: PlotAxis::linear(highest(&queues)), height: 130.0, panels: queues },
