@@ -61,9 +61,9 @@ pub(crate) fn ceiling(values: impl Iterator<Item = f64>) -> f64 {
     if most > 1.5 * usual && usual > 0.0 { usual * 1.2 } else { most }
 }
 
-/// The plot of a panel over time.
-fn plot<'a>(seconds: f64, y: Scale, fit: Fit, column: &'a str) -> Plot<'a> {
-    let rect = frame(HIGH);
+/// The plot of a panel of this height over time.
+pub(crate) fn plot<'a>(high: f64, seconds: f64, y: Scale, fit: Fit, column: &'a str) -> Plot<'a> {
+    let rect = frame(high);
     Plot {
         rect,
         x: Scale::linear(0.0, seconds, rect.x, rect.right()),
@@ -90,7 +90,7 @@ pub(crate) fn throughput(data: &Data<'_>) -> Vec<Panel> {
     let top = ceiling(capacity.chain(totals.iter().flatten()).copied()) * 1.05;
     let draw = |((c, shown), total): (&(&Contestant<'_>, &Shown<'_>), &Vec<f64>)| {
         let (series, places) = (&shown.series, middles(&shown.series));
-        let plot = plot(seconds, Scale::linear(0.0, top, 0.0, 1.0), Fit::Zero, "throughput_mbps");
+        let plot = plot(HIGH, seconds, Scale::linear(0.0, top, 0.0, 1.0), Fit::Zero, "throughput_mbps");
         let mut svg = Svg::default();
         plot.open(&mut svg);
         if !shown.cross_mbps.is_empty() {
@@ -155,7 +155,7 @@ pub(crate) fn used(data: &Data<'_>) -> (Vec<Panel>, f64) {
     }
     let low = near(least, 100.0).0;
     let draw = |((c, shown), share): (&(&Contestant<'_>, &Shown<'_>), &Vec<Option<f64>>)| {
-        let plot = plot(seconds, Scale::linear(low, 102.0, 0.0, 1.0), Fit::Near, "used_percent");
+        let plot = plot(HIGH, seconds, Scale::linear(low, 102.0, 0.0, 1.0), Fit::Near, "used_percent");
         let mut svg = Svg::default();
         plot.open(&mut svg);
         svg.open(&c.class(), "");
@@ -205,7 +205,7 @@ pub(crate) fn queueing(data: &Data<'_>) -> (Vec<Panel>, bool) {
     let queues: Vec<Vec<Option<f64>>> = all.iter().map(|(_, shown)| queue_ms(&shown.series)).collect();
     let scale = queue_scale(&queues);
     let draw = |((c, shown), queue): (&(&Contestant<'_>, &Shown<'_>), &Vec<Option<f64>>)| {
-        let plot = plot(seconds, scale, Fit::Zero, "queue_ms");
+        let plot = plot(HIGH, seconds, scale, Fit::Zero, "queue_ms");
         let mut svg = Svg::default();
         plot.open(&mut svg);
         svg.open(&c.class(), "");

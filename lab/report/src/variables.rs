@@ -1,13 +1,13 @@
 //! Window, smoothed RTT and the controller's own variables over time.
 
-use paceline_experiment::{FlowSeries, Series};
+use paceline_experiment::FlowSeries;
 
 use super::data::Contestant;
 use super::panel::{Panel, frame};
 use super::plot::{Fit, Plot};
 use super::steps::{Shown, lived};
 use super::svg::{Anchor, Rect, Scale, Svg};
-use super::time::{MOST_FLOWS, ceiling, middles};
+use super::time::{MOST_FLOWS, ceiling, middles, plot};
 
 /// Height of a plot.
 const HIGH: f64 = 92.0;
@@ -93,27 +93,12 @@ fn alike(flow: &FlowSeries, variable: &[Option<f64>]) -> bool {
     !known.is_empty() && 10 * alike >= 9 * known.len()
 }
 
-fn plot<'a>(series: &Series, y: Scale, column: &'a str) -> Plot<'a> {
-    let rect = frame(HIGH);
-    let seconds = series.step.as_secs_f64() * series.capacity_mbps.len() as f64;
-    Plot {
-        rect,
-        x: Scale::linear(0.0, seconds, rect.x, rect.right()),
-        y: y.over(rect.bottom(), rect.y),
-        fits: [Fit::Fixed, Fit::Zero],
-        columns: ["time_s", column],
-        link: "time",
-        ticks: [6, 4],
-        labels: [true, true],
-    }
-}
-
 fn draw(c: &Contestant<'_>, shown: &Shown<'_>, variable: &Variable) -> Panel {
     let values =
         || variable.flows.iter().flat_map(|(_, v)| v).chain(variable.beside.iter().flatten()).flatten().copied();
     let low = values().fold(0.0, f64::min);
     let y = Scale::linear(low * 1.05, ceiling(values()) * 1.05, 0.0, 1.0);
-    let plot = plot(&shown.series, y, &variable.column);
+    let plot = plot(HIGH, shown.seconds(), y, Fit::Zero, &variable.column);
     let places = middles(&shown.series);
     let mut svg = Svg::default();
     plot.open(&mut svg);
@@ -151,13 +136,12 @@ fn states(c: &Contestant<'_>, shown: &Shown<'_>, flow: &FlowSeries) -> Option<Pa
     if rows.is_empty() {
         return None;
     }
-    let series = &shown.series;
     let high = rows.len() as f64 * STATE;
-    let step = series.step.as_secs_f64();
-    let rect = Rect { h: high, ..frame(HIGH) };
-    let rect = Rect { x: rect.x + 40.0, w: rect.w - 40.0, ..rect };
+    let step = shown.series.step.as_secs_f64();
+    let rect = frame(HIGH);
+    let rect = Rect { x: rect.x + 40.0, w: rect.w - 40.0, h: high, ..rect };
     let columns = rows.iter().map(|(name, _)| name.replace(' ', "_")).collect::<Vec<_>>().join("|");
-    let base = plot(series, Scale::linear(0.0, rows.len() as f64, 0.0, 1.0), &columns);
+    let base = plot(HIGH, shown.seconds(), Scale::linear(0.0, rows.len() as f64, 0.0, 1.0), Fit::Zero, &columns);
     let plot = Plot {
         rect,
         x: base.x.over(rect.x, rect.right()),
