@@ -207,7 +207,7 @@ impl Task for Job<'_> {
     type Error = Unfinished;
 
     fn label(&self) -> TaskLabel {
-        self.plan.label(self.contestant)
+        self.plan.label(self.contestant.to_string())
     }
 
     fn run(&self) -> Result<Attempt<Finished>, Unfinished> {

@@ -54,7 +54,7 @@ impl Task for Passage {
     type Error = RunError;
 
     fn label(&self) -> TaskLabel {
-        self.plan.label(format_args!("{} on {}", self.contestant, self.plan.scenario.title))
+        self.plan.label(format!("{} on {}", self.contestant, self.plan.scenario.title))
     }
 
     fn run(&self) -> Result<Attempt<Run>, RunError> {

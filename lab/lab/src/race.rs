@@ -151,7 +151,7 @@ impl Task for Job<'_> {
     type Error = RunError;
 
     fn label(&self) -> TaskLabel {
-        self.plan.label(self.contestant)
+        self.plan.label(self.contestant.to_string())
     }
 
     fn lasts(&self) -> Duration {

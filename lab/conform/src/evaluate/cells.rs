@@ -108,7 +108,7 @@ impl Task for CellTask {
     type Error = RunError;
 
     fn label(&self) -> TaskLabel {
-        self.plan.label(format_args!("{}, {} {}", self.plan.scenario.title, self.cell.key, self.cell.x))
+        self.plan.label(format!("{}, {} {}", self.plan.scenario.title, self.cell.key, self.cell.x))
     }
 
     fn run(&self) -> Result<Attempt<Run>, RunError> {

@@ -363,8 +363,8 @@ fn begin_anywhere(scenario: &mut Scenario, draws: &mut Draws, seed: Seed, traces
 
 impl Plan {
     /// Which run it is, under this name.
-    pub fn label(&self, name: impl ToString) -> TaskLabel {
-        TaskLabel { name: name.to_string(), number: self.number, seed: self.scenario.seed }
+    pub fn label(&self, name: String) -> TaskLabel {
+        TaskLabel { name, number: self.number, seed: self.scenario.seed }
     }
 
     /// The traces of its links, by the names under which the scenario knows them.

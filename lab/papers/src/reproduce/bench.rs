@@ -245,7 +245,7 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
     type Error = RunError;
 
     fn label(&self) -> TaskLabel {
-        self.plan.label(self.contestant())
+        self.plan.label(self.contestant().to_string())
     }
 
     fn repeats(&self) -> u32 {

@@ -107,7 +107,7 @@ impl Map<'_> {
         let values: Vec<String> = self
             .swept
             .sweep
-            .axes()
+            .axes
             .iter()
             .map(|axis| axis.key.as_str())
             .zip(&cell.values)
