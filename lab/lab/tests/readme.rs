@@ -89,14 +89,13 @@ fn datapaths() -> String {
 }
 
 fn abilities() -> String {
-    let heads = Ability::ALL.map(|ability| ability.name().to_owned());
-    let heads = ["datapath".to_owned()].into_iter().chain(heads).chain(["lives in".to_owned()]);
-    let row = |datapath: &Datapath| {
-        let offers = Ability::ALL.map(|ability| if datapath.offers(ability) { "yes" } else { "no" }.to_owned());
-        let name = [code(datapath.name)].into_iter();
-        name.chain(offers).chain([datapath.lives.to_owned()]).collect()
+    let line = |datapath: &Datapath| {
+        let offers: Vec<&str> =
+            Ability::ALL.into_iter().filter(|ability| datapath.offers(*ability)).map(Ability::name).collect();
+        let offers = if offers.is_empty() { "none".to_owned() } else { offers.join(", ") };
+        format!("- {}: {offers} ({})\n", code(datapath.name), datapath.lives)
     };
-    table(heads, DATAPATHS.iter().chain(WAYS).map(row))
+    DATAPATHS.iter().chain(WAYS).map(line).collect()
 }
 
 /// A list; the unit is left out where the name ends in it.

@@ -100,17 +100,17 @@ fn range(claims: &[&Claim]) -> String {
     }
 }
 
-/// A claim that misses: its figures, or the conditions where it does.
+/// A claim that misses: what is known of its conditions, or its figures.
 fn line(claim: &Claim, reasons: &[&str]) -> String {
-    let missed = claim.cells.iter().filter(|cell| !cell.holds).map(|cell| format!("{}: {}", cell.setup, cell.ours));
-    let mut text = missed.collect::<Vec<_>>().join(", ");
-    if text.is_empty() {
-        text = format!("{}; ours {}", claim.claim, claim.ours);
-    }
+    let figures = if claim.cells.is_empty() || claim.note.is_empty() {
+        format!("{}; ours {}", claim.claim, claim.ours)
+    } else {
+        String::new()
+    };
     let lettered = |note: String, (index, reason): (usize, &&str)| note.replace(*reason, letter(index));
     let note = reasons.iter().enumerate().fold(claim.note.clone(), lettered);
-    let end = if note.is_empty() { String::new() } else { format!("; {note}") };
-    format!("- **{}**: {text}{end}\n", claim.setup)
+    let text: Vec<String> = [figures, note].into_iter().filter(|text| !text.is_empty()).collect();
+    format!("- **{}**: {}\n", claim.setup, text.join("; "))
 }
 
 /// The reasons that these claims give, behind their letters.
@@ -147,7 +147,7 @@ mod tests {
             near(9.9),
             Claim::on("B", "edges", "no flood")
                 .got("9, 9", vec![cell("1 s", true), cell("2 s", false)])
-                .note("2 s: no trace"),
+                .note("2 s 9: no trace"),
             claim("B", "one flow").note("the trace was not given"),
         ];
         let section = |section: &str| match section {
@@ -160,7 +160,7 @@ mod tests {
              \n## A\n\n- at most 1: 2 of 3, 0.25 to 0.5\n\
              \nMissed (theory; ours):\n\n- **two flows**: at most 1; ours 2; it is late\n\
              \n## B\n\nKnow this.\n\n- theory, within 5 %: 2 of 2, at most 5.0 % apart\n- no flood: 0 of 1, 1 of 2 conditions\n\
-             \nMissed (theory; ours):\n\n- **edges**: 2 s: 9; 2 s: B\n\
+             \nMissed (theory; ours):\n\n- **edges**: 2 s 9: B\n\
              \n- B: no trace\n"
         );
     }

@@ -170,17 +170,18 @@ fn claim(contestant: &Contestant, reno: &Contestant, yardstick: &Yardstick) -> R
     let ours = cells.iter().map(figure).collect::<Vec<_>>().join(", ");
     let claim = Claim::on(SECTION, contestant.to_string(), "no flood, no starvation");
     let claim = claim.by("our bounds").got(ours, cells);
-    let missed = NAMES.into_iter().zip(&claim.cells).filter(|(_, cell)| !cell.holds).map(|(name, _)| name);
-    let note = notes(contestant, missed);
+    let note = notes(contestant, claim.cells.iter().filter(|cell| !cell.holds));
     Ok(vec![claim.note(note)])
 }
 
-/// What is known of edges: each sentence once, after the edges that it is of. One that nothing is known of says so.
-fn notes<'a>(contestant: &Contestant, edges: impl Iterator<Item = &'a str>) -> String {
+/// What is known of edges that are missed: each sentence once, after the edges that it is of, with their figures. One that nothing is
+/// known of says so.
+fn notes<'a>(contestant: &Contestant, missed: impl Iterator<Item = &'a Cell>) -> String {
     let (name, via) = (contestant.controller.entry().name, contestant.via.datapath().name);
-    let mut notes: Vec<(Vec<&str>, &str)> = Vec::new();
-    for edge in edges {
+    let mut notes: Vec<(Vec<String>, &str)> = Vec::new();
+    for Cell { setup: edge, ours, .. } in missed {
         let sentence = known(name, via, edge).unwrap_or("not known");
+        let edge = format!("{edge} {ours}");
         match notes.iter_mut().find(|(_, other)| *other == sentence) {
             Some((edges, _)) => edges.push(edge),
             None => notes.push((vec![edge], sentence)),
@@ -229,17 +230,27 @@ mod tests {
 
     #[test]
     fn sentences_are_of_the_edges_that_were_missed() {
-        let of = |contestant: &str, edges: &[&str]| notes(&contestant.parse().unwrap(), edges.iter().copied());
+        let missed = |edge: &&str| Cell {
+            setup: (*edge).to_owned(),
+            ours: "1.0 (2.0)".to_owned(),
+            holds: false,
+            command: String::new(),
+        };
+        let of = |contestant: &str, edges: &[&str]| {
+            let missed: Vec<Cell> = edges.iter().map(missed).collect();
+            notes(&contestant.parse().unwrap(), missed.iter())
+        };
         assert_eq!(of("reno@tcp", &[]), "");
-        assert_eq!(of("reno@tcp", &["2 s"]), "2 s: not known.");
+        assert_eq!(of("reno@tcp", &["2 s"]), "2 s 1.0 (2.0): not known.");
         let verus = of("verus@udp", &["dark 1 s", "dark 3 s", "0.1 ms"]);
         assert!(
-            verus.starts_with("dark 1 s, dark 3 s: as without") && verus.contains("stop it. 0.1 ms: a window"),
+            verus.starts_with("dark 1 s 1.0 (2.0), dark 3 s 1.0 (2.0): as without")
+                && verus.contains("stop it. 0.1 ms 1.0 (2.0): a window"),
             "{verus}"
         );
         // What is known of a controller over one datapath is not taken for what happens over another.
         assert_ne!(of("bbr@icn", &["0.1 ms"]), of("bbr@tcp", &["0.1 ms"]));
-        assert_eq!(of("bbr@udp", &["dark 30 s"]), "dark 30 s: not known.");
+        assert_eq!(of("bbr@udp", &["dark 30 s"]), "dark 30 s 1.0 (2.0): not known.");
     }
 
     #[test]
