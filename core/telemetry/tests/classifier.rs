@@ -98,7 +98,7 @@ fn drops_of_whole_buffers_are_the_queues() {
     }
 }
 
-/// `cargo test -p paceline-telemetry --release -- --ignored --nocapture matrix`: the table of docs/design/telemetry-wire.md.
+/// `cargo test -p paceline-telemetry --release -- --ignored --nocapture matrix`: the figures of docs/design/telemetry-wire.md.
 #[test]
 #[ignore = "prints a table; the other tests hold its bounds"]
 fn matrix_for_the_page() {
