@@ -1,4 +1,4 @@
-//! What every datapath asks of Linux, asked in one place: the clock, the scheduling of a thread, TCP connections, netlink.
+//! What every datapath asks of Linux, asked in one place: the clock, the scheduling of a thread, TCP connections, netlink, namespaces.
 //!
 //! The lowest crate of the datapaths. On systems other than Linux it is empty.
 #![cfg(target_os = "linux")]
@@ -9,6 +9,8 @@ pub mod connections;
 pub mod interface;
 pub mod layout;
 pub mod listening;
+#[cfg(feature = "namespaces")]
+pub mod memory;
 #[cfg(feature = "namespaces")]
 pub mod namespace;
 pub mod netlink;

@@ -131,7 +131,7 @@ impl AsFd for Namespace {
 }
 
 /// Runs `work` on a thread of its own and hands back what it returned.
-fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+pub(crate) fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("namespace".to_owned())
