@@ -1,5 +1,6 @@
 //! What happens in a world: who sends what, when, over which datapath.
 
+use paceline_cc::datapath::ICN;
 use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +118,11 @@ pub struct Content {
 }
 
 impl Flow {
+    /// Whether it is a fetch from a content router, where nodes have one as `has_router` says.
+    pub fn is_fetch(&self, has_router: impl FnOnce(u32) -> bool) -> bool {
+        self.via.row().datapath.name == ICN.name && has_router(self.way.from)
+    }
+
     /// Bytes on the wire of a full packet.
     pub fn packet_bytes(&self) -> u32 {
         self.mss

@@ -18,6 +18,11 @@ use paceline_transport::{Segment, SenderConfig, SenderStats, Steering};
 pub use fetch::{BIN, FetchNode};
 pub use object::SyntheticObject;
 
+/// The port at which content routers are asked, as of `paceline icn serve`.
+pub const ROUTER_PORT: u16 = 4871;
+/// The controller with which they ask others, as of `paceline icn route`.
+pub const ROUTER_CONTROLLER: &str = "bbr";
+
 /// Bytes of IPv4 and UDP headers.
 const IP_UDP: u32 = 28;
 /// Bytes that a packet of data has on the wire besides those of its unit.

@@ -8,8 +8,5 @@ mod sources;
 pub use cache::MemoryCache;
 pub use router::{RouterNode, UpstreamOptions};
 
-/// The port at which routers are asked, as of `paceline icn serve`.
-pub const PORT: u16 = 4871;
-
 /// Seconds since 1970 when a world begins (our choice: worlds have no date).
 const EPOCH_S: u64 = 1_800_000_000;

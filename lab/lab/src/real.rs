@@ -39,10 +39,6 @@ pub enum RealError {
         /// What the kernel has.
         there: Vec<String>,
     },
-    /// The scenario has content routers.
-    #[cfg(target_os = "linux")]
-    #[error("--real: content routers ([nodes]) run in the simulator alone so far; leave out --real")]
-    Routers,
     /// The scenario has no such world.
     #[error(transparent)]
     Plan(#[from] KeyError),
@@ -116,9 +112,6 @@ mod linux {
     /// The first thing that it cannot do, and how to fix it.
     pub fn check(contestants: &[Contestant], plans: &[Plan]) -> Result<Vec<String>, RealError> {
         let mut notes = Vec::new();
-        if plans.iter().any(|plan| !plan.scenario.nodes.is_empty()) {
-            return Err(RealError::Routers);
-        }
         if let Some(name) = plans.iter().find_map(|plan| plan.scenario.tunnel.as_ref()) {
             let there = paceline_linux::tcp::controllers();
             if !there.contains(name) {

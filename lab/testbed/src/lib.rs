@@ -10,5 +10,6 @@ mod observers;
 pub mod race;
 pub mod tcp;
 pub mod tunnel;
+mod workload;
 
 pub use endpoint::prefer;

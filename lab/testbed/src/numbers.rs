@@ -23,6 +23,11 @@ impl Numbers {
         Self { first, further: AtomicU32::new(flows.len() as u32) }
     }
 
+    /// Configured flows.
+    pub(crate) fn configured(&self) -> usize {
+        self.first.len()
+    }
+
     /// The number of the next flow of the configured one with this index.
     pub(crate) fn next(&self, index: usize) -> u32 {
         match self.first.get(index) {

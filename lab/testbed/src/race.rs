@@ -5,6 +5,7 @@
 //! How late the host released packets stands beside them ([`HostFigures`]) and in no figure. What differs from the simulator:
 //! whatever the host's senders, receivers and timers do takes time, and what a kernel flow is, [`crate::tcp`] says.
 
+mod content;
 mod cross;
 mod datagrams;
 mod error;
@@ -48,13 +49,16 @@ pub use telemetry::TelemetryError;
 #[cfg(feature = "ebpf")]
 pub(crate) use telemetry::prepare as prepare_telemetry;
 
+use content::Routers;
 use hosts::{Hosts, MOST_LINKS};
 use rows::Place;
 pub(crate) use tap::SharedTruth;
 use tap::{Glimpse, RaceTap, Shown};
 
-/// Data of the flow with index `i` goes to port `FLOW_PORT + i`.
+/// Data of the flow with index `i` goes to port `FLOW_PORT + i`, that of a family of fetches to [`ports`].
 const FLOW_PORT: u16 = 20_000;
+/// From here on Linux gives ports as they are free.
+const EPHEMERAL: u16 = 32_768;
 /// Cross traffic of the source with index `i` goes to port `CROSS_PORT + i`.
 const CROSS_PORT: u16 = 10_000;
 /// Bytes by which a header of IPv6 is longer than one of IPv4.
@@ -190,7 +194,7 @@ pub fn run(config: Config<Frame>) -> Result<Finished, TestbedError> {
 pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Result<Finished, TestbedError> {
     let Hooks { abort, live, tap: observing } = hooks;
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
-    let shown = topology.shown();
+    let (shown, routers) = (topology.shown(), topology.routers().to_vec());
     let (graph, mut paths) = topology.into_parts();
     let flows: Vec<Flow> = flows.iter().map(fitted).collect();
     let hosts = Hosts::new(&graph, &flows);
@@ -219,17 +223,19 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
         Some(telemetry) => telemetry.at(nodes, &hosts.graph),
         None => nodes,
     };
+    let until = Time::ZERO + duration;
+    let routers = Routers::start(&routers, nodes.sites(), flows, seed, until)?;
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
     observers.begin(clock);
     if let Some(telemetry) = &mut telemetry {
         telemetry.start(clock, flows.len())?;
     }
-    let until = Time::ZERO + duration;
     let schedules: Vec<Option<Schedule>> = paths.iter().map(schedule).collect();
     let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();
     let shown = Shown { hop: shown, schedule: schedules[shown as usize].clone() };
     let tap =
         RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths).shown_by(live);
+    let tap = tap.fetching(&hosts.graph, flows, &routers.fetches);
     let mut tap: Option<Box<dyn EmulatorTap>> = Some(Box::new(tap));
     let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
     let base = [paths[0].least(), paths[1].least()];
@@ -253,12 +259,14 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
         sample_every,
         engines,
         kernels,
+        routers: &routers,
         observers,
         abort: abort.clone(),
     };
     let ended = crew.race(flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
     let told = telemetry.map(Telemetry::stop).transpose();
+    let routers = routers.stop();
     let inside = tunnel.map(Tunnel::stop).transpose();
     let report = network.stop().map_err(WorldError::from);
     // The emulator's failure is the cause of whatever else went wrong.
@@ -287,7 +295,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     }
     let told = told?.unwrap_or_default();
     tap.told(&told);
-    Ok(Finished { outcome: tap.finish(graph, hops), host })
+    Ok(Finished { outcome: Outcome { routers: routers?, ..tap.finish(graph, hops) }, host })
 }
 
 /// How long a report takes to the flow's sender: as long as a packet that finds no queue.
@@ -352,6 +360,7 @@ struct Crew<'a> {
     engines: Arc<Engines>,
     /// The kernel's part of each flow.
     kernels: &'a [Option<Below>],
+    routers: &'a Routers,
     observers: Observers,
     abort: Arc<AtomicBool>,
 }
@@ -466,6 +475,11 @@ fn driven_by(kernels: &[Option<Below>]) -> Vec<Option<DrivenBy>> {
 fn port(base: u16, index: usize) -> u16 {
     // At most MOST above the base: checked.
     base.saturating_add(u16::try_from(index).unwrap_or(u16::MAX))
+}
+
+/// The ports to which data of a configured flow may go, where several of its family are there at once.
+fn ports(index: usize, configured: usize) -> impl Iterator<Item = u16> {
+    (FLOW_PORT..EPHEMERAL).skip(index).step_by(configured)
 }
 
 /// The flow as its contestant, such as `copa@udp`.

@@ -18,8 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use paceline_alcc::Options;
 use paceline_cc::datapath::OPEN_WINDOW;
-use paceline_cc::{Ability, Bytes, Misfit, Nanos, Spec, Time};
-use paceline_experiment::{DrivenBy, Flow, Workload};
+use paceline_cc::{Ability, Misfit, Nanos, Spec, Time};
+use paceline_experiment::{DrivenBy, Flow};
 use paceline_linux::tcp::controllers;
 
 pub(crate) use above::{Engines, Served, above};
@@ -238,11 +238,6 @@ impl Ledger {
     pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<u16, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The bytes after which a flow ends, where it is one of a kind.
-pub(crate) fn goal(workload: &Workload) -> Option<u64> {
-    if let Workload::Bytes(Bytes(bytes)) = workload { Some(*bytes) } else { None }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use paceline_icn::{Fetch, FetchConfig, Output, RequestFlow, SourceId, UNIT};
 use paceline_transport::{SenderStats, Steering};
 
 use super::SyntheticObject;
+use crate::config::Flow;
 use crate::node::{Node, UdpPacket};
 use crate::seed::Seed;
 
@@ -42,6 +43,12 @@ struct Link {
 }
 
 impl FetchNode {
+    /// That of a flow, which has no source yet.
+    pub fn of_flow(flow: &Flow, object: &Arc<SyntheticObject>, now: Time, seed: Seed) -> Self {
+        let config = FetchConfig { flow: flow.via.how.asking.flow_config(), ..FetchConfig::default() };
+        Self::new(config, object, flow.controller.clone(), now, seed)
+    }
+
     /// A fetch of all of an object, which has no source yet. Each source gets a controller of its own.
     pub fn new(config: FetchConfig, object: &Arc<SyntheticObject>, controller: Spec, now: Time, seed: Seed) -> Self {
         Self {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use paceline_cc::{Codepoint, Env, Nanos, Spec, Time};
-use paceline_experiment::icn::SyntheticObject;
+use paceline_experiment::icn::{ROUTER_PORT, SyntheticObject};
 use paceline_experiment::{Node, Seed, UdpPacket};
 use paceline_icn::wire::{MissingReason, Nack, UnitHead};
 use paceline_icn::{
@@ -16,7 +16,7 @@ use paceline_icn::{
 };
 use rand::Rng;
 
-use super::{EPOCH_S, MemoryCache, PORT};
+use super::{EPOCH_S, MemoryCache};
 use crate::node::{NodeId, address};
 use crate::world::World;
 
@@ -63,7 +63,7 @@ impl RouterNode {
     ) -> Self {
         let mut secret = [0; 32];
         seed.stream("secret").fill_bytes(&mut secret);
-        let at = address(place, PORT);
+        let at = address(place, ROUTER_PORT);
         let config = RouterConfig { upstream: upstream.is_some(), ..config };
         let objects = objects.iter().map(|object| (*object.name(), Arc::clone(object))).collect();
         let far = upstream.map(|options| Far {
@@ -85,7 +85,7 @@ impl RouterNode {
     pub fn join(self, world: &mut World<'_>) -> NodeId<Self> {
         let (place, asks) = (self.place, self.storage.far.is_some());
         let node = world.add_node(self);
-        world.bind(node, place, PORT..=PORT);
+        world.bind(node, place, ROUTER_PORT..=ROUTER_PORT);
         if asks {
             world.bind(node, place, EPHEMERAL);
         }

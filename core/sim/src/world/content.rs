@@ -3,21 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use paceline_cc::datapath::ICN;
 use paceline_cc::{Controller, Rate};
-use paceline_experiment::icn::{FetchNode, SyntheticObject};
+use paceline_experiment::icn::{FetchNode, ROUTER_CONTROLLER, ROUTER_PORT, SyntheticObject};
 use paceline_experiment::{ContentRouter, Flow, Node, RouterOutcome, Seed, Way};
-use paceline_icn::{FetchConfig, RouterConfig};
+use paceline_icn::RouterConfig;
 
 use super::World;
 use super::nodes::{Nodes, Owner};
 use crate::ends::Ends;
-use crate::icn::{PORT, RouterNode, UpstreamOptions};
+use crate::icn::{RouterNode, UpstreamOptions};
 use crate::node::{NodeId, address};
 use crate::timers::Target;
-
-/// The controller with which routers ask others, as of `paceline icn route`.
-const CONTROLLER: &str = "bbr";
 
 /// The routers, and the objects that flows share.
 #[derive(Default)]
@@ -32,7 +28,7 @@ pub(super) struct Content {
 impl Content {
     /// Whether a flow fetches from a router.
     pub(super) fn is_fetched(&self, flow: &Flow) -> bool {
-        flow.via.row().datapath.name == ICN.name && self.routers.contains_key(&flow.way.from)
+        flow.is_fetch(|node| self.routers.contains_key(&node))
     }
 
     /// What the routers have done.
@@ -51,8 +47,8 @@ impl World<'_> {
         for ContentRouter { node, upstream, cache } in routers {
             let seed = Seed(self.seed.derive(&format!("router {}", self.hops.graph().nodes()[*node as usize])));
             let asks = (!upstream.is_empty()).then(|| UpstreamOptions {
-                addresses: upstream.iter().map(|node| address(*node, PORT)).collect(),
-                controller: CONTROLLER.parse().expect("a registered controller"),
+                addresses: upstream.iter().map(|node| address(*node, ROUTER_PORT)).collect(),
+                controller: ROUTER_CONTROLLER.parse().expect("a registered controller"),
                 cache_bytes: cache.0,
             });
             let router = RouterNode::new(*node, RouterConfig::new(Rate::INFINITY), &[], asks, seed).join(self);
@@ -66,7 +62,6 @@ impl World<'_> {
     /// The end of a flow that fetches an object of this many bytes, which routers without an upstream have from now on. It has no source yet.
     pub(super) fn fetch(&mut self, index: u32, number: u32, bytes: u64) -> Ends {
         let flow = &self.configured[index as usize];
-        let config = FetchConfig { flow: flow.via.how.asking.flow_config(), ..FetchConfig::default() };
         let seed = |purpose: &str| Seed(self.seed.derive(purpose));
         let object = match &flow.content.object {
             Some(name) => {
@@ -78,8 +73,7 @@ impl World<'_> {
         for origin in &self.content.origins {
             self.nodes.get_mut(*origin).add_object(&object);
         }
-        let seed = seed(&format!("fetch {number}"));
-        Ends::Fetch(Box::new(FetchNode::new(config, &object, flow.controller.clone(), self.now, seed)))
+        Ends::Fetch(Box::new(FetchNode::of_flow(flow, &object, self.now, seed(&format!("fetch {number}")))))
     }
 
     /// Gives a flow's fetch its sources; the first has this controller.
@@ -88,7 +82,7 @@ impl World<'_> {
         let (to, nodes) = (*to, [&[*from], content.sources.as_slice()].concat());
         let mut first = Some(first);
         for from in nodes {
-            let (own, peer) = (self.nodes.bind_any(Owner::Flow(number), to), address(from, PORT));
+            let (own, peer) = (self.nodes.bind_any(Owner::Flow(number), to), address(from, ROUTER_PORT));
             let way = self.routes.find(self.hops.graph(), Way { from, to }).expect("there is a way to each source");
             let of = if first.is_some() { number } else { self.new_number(Some(index), way) };
             self.nodes.connect([own, peer], of);

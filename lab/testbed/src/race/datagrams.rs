@@ -11,16 +11,17 @@ use std::thread;
 
 use paceline_cc::{Distribution, Env, Nanos, Time};
 use paceline_experiment::endpoints::FlowEnds;
-use paceline_experiment::{AppTurn, Application, Arrivals, Flow, Sample, Seed, Workload, endpoints};
+use paceline_experiment::{AppTurn, Application, Flow, Sample, Seed, Workload, endpoints};
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::content::{self, Fetches};
 use super::rows::{Place, Real, nothing_below, nothing_else};
 use super::tap::Glimpse;
-use super::{Crew, FLOW_PORT, FlowError, Refused, TestbedError, Work, contestant, port, requests};
+use super::{Crew, FLOW_PORT, FlowError, Refused, TestbedError, Work, contestant, port, ports, requests};
 use crate::numbers::Numbers;
 use crate::observers::Observers;
-use crate::tcp::goal;
+use crate::workload::{beginnings, end, is_family};
 use paceline_linux::clock::{Clock, Sleeper};
 use paceline_linux::namespace::Namespace;
 use paceline_udp::{
@@ -49,6 +50,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
         seed: crew.seed,
         crossing,
         numbers: numbers.clone(),
+        fetches: crew.routers.fetches[index].clone(),
         source: (source.namespace.clone(), SocketAddr::new(IpAddr::V4(source.ipv4), 0)),
         target: (target.namespace.clone(), SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index))),
         clock: crew.clock,
@@ -74,6 +76,8 @@ pub(super) struct Datagrams {
     pub(super) crossing: u32,
     /// Of the flows of the run, for their controllers' seeds.
     pub(super) numbers: Arc<Numbers>,
+    /// What it fetches from content routers, where it does.
+    pub(super) fetches: Option<Arc<Fetches>>,
     /// Where data comes from, and where it goes.
     pub(super) source: (Namespace, SocketAddr),
     pub(super) target: (Namespace, SocketAddr),
@@ -129,25 +133,16 @@ impl Datagrams {
         let (results, ended) = mpsc::channel();
         let mut sleeper = Sleeper::new(this.clock);
         let mut begun = 0;
-        match Arrivals::new(&this.flow.workload, this.seed, this.index) {
-            Some(arrivals) => {
-                let stop = this.flow.stop.unwrap_or(Time::NEVER).min(this.until);
-                let mut at = this.flow.start;
-                for arrival in arrivals {
-                    if at >= stop || this.abort.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    this.begin(at, Some(arrival.bytes), this.until, &results)?;
-                    begun += 1;
-                    at += arrival.gap;
-                    sleeper.sleep_until(at.min(stop));
-                }
+        let until = end(&this.flow, this.until);
+        for (at, goal) in beginnings(&this.flow, this.seed, this.index, this.until) {
+            if begun > 0 {
+                sleeper.sleep_until(at);
             }
-            None => {
-                let until = this.flow.stop.unwrap_or(Time::NEVER).min(this.until);
-                this.begin(this.flow.start, goal(&this.flow.workload), until, &results)?;
-                begun = 1;
+            if this.abort.load(Ordering::Relaxed) {
+                break;
             }
+            this.begin(begun, Span { at, until, goal }, &results)?;
+            begun += 1;
         }
         this.gather(&ended, begun)
     }
@@ -175,21 +170,25 @@ impl Datagrams {
         Ok(sum)
     }
 
-    /// Begins one flow: two sockets, two threads.
-    fn begin(
-        self: &Arc<Self>,
-        at: Time,
-        goal: Option<u64>,
-        until: Time,
-        results: &Results<Ended>,
-    ) -> Result<(), FlowError> {
-        let (near, far) = self.sockets().map_err(|error| self.refused(error))?;
-        let (this, results, number) = (self.clone(), results.clone(), self.numbers.next(self.index));
+    /// Begins one flow, the `nth`: its sockets, and a thread or two.
+    fn begin(self: &Arc<Self>, nth: usize, span: Span, results: &Results<Ended>) -> Result<(), FlowError> {
+        let refused = |error| self.refused(error);
+        let number = self.numbers.next(self.index);
+        let work: Box<dyn FnOnce(&Self) -> Ended + Send> = match self.fetches.clone() {
+            Some(fetches) => {
+                let socket = self.fetching_socket().map_err(refused)?;
+                Box::new(move |this| content::fetch(this, number, &fetches, nth, socket, &span))
+            }
+            None => {
+                let sockets = self.sockets().map_err(refused)?;
+                Box::new(move |this| this.one(number, sockets, &span))
+            }
+        };
+        let (this, results) = (self.clone(), results.clone());
         let body = move || {
             crate::prefer();
-            let ended = this.one(number, (near, far), &Span { at, until, goal });
             // The receiver is gone when the run has failed.
-            let _ = results.send(ended);
+            let _ = results.send(work(&this));
         };
         thread::Builder::new()
             .name("udp flow".to_owned())
@@ -206,6 +205,20 @@ impl Datagrams {
     /// This thread of the flow panicked.
     pub(super) fn panicked(&self, thread: &'static str) -> FlowError {
         FlowError::Panicked { flow: contestant(&self.flow), thread }
+    }
+
+    /// The receiver's socket of a fetch, whose flows of a family cannot share a port: they ask the same routers.
+    fn fetching_socket(&self) -> io::Result<UdpSocket> {
+        let (namespace, address) = &self.target;
+        let bind = || {
+            let mut ports = ports(self.index, self.numbers.configured());
+            let free = |port: u16| match UdpSocket::bind((address.ip(), port)) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
+                bound => Some(bound),
+            };
+            ports.find_map(free).unwrap_or_else(|| Err(io::ErrorKind::AddrInUse.into()))
+        };
+        namespace.enter(bind).map_err(io::Error::other)?
     }
 
     /// The sender's socket and the receiver's, connected to each other.
@@ -232,9 +245,7 @@ impl Datagrams {
 
     /// Runs one flow, with this number and these sockets.
     fn one(&self, number: u32, sockets: (UdpSocket, UdpSocket), span: &Span) -> Ended {
-        // As in the simulator, where sources of cross traffic have the first numbers.
-        let seed = self.seed.derive(&format!("controller {}", self.crossing + number));
-        let env = Env { mss: self.flow.mss, seed, paced: self.flow.paced };
+        let env = Env { mss: self.flow.mss, seed: self.controller_seed(number), paced: self.flow.paced };
         let mut ends =
             endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(number, layer, spec, &env))?;
         match (&self.flow.workload, span.goal) {
@@ -246,6 +257,11 @@ impl Datagrams {
             FlowEnds::Push(sender, receiver) => self.push(number, sender, receiver, sockets, span),
             FlowEnds::Pull(requester, _) => requests::pull(self, *requester, sockets, span),
         }
+    }
+
+    /// As in the simulator, where sources of cross traffic have the first numbers.
+    pub(super) fn controller_seed(&self, number: u32) -> u64 {
+        self.seed.derive(&format!("controller {}", self.crossing + number))
     }
 
     /// What the flow's application does in turns, where it does.
@@ -307,7 +323,6 @@ impl Datagrams {
 
     /// Runs the sender; says whether it delivered all it had.
     fn send(&self, sending: &mut SendingEnd, ends: bool, until: Time) -> Result<bool, paceline_udp::Trouble> {
-        let single = !matches!(self.flow.workload, Workload::Poisson(_));
         loop {
             let now = self.clock.now();
             if now >= until || self.abort.load(Ordering::Relaxed) {
@@ -316,7 +331,7 @@ impl Datagrams {
             let mut sample = |_: Time, sender: &dyn Sender| {
                 *self.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = Some(Sample::of(sender));
             };
-            let every = self.sample_every.filter(|_| single);
+            let every = self.sample_every.filter(|_| !is_family(&self.flow));
             let watch = every.map(|every| SenderWatch { every, sample: &mut sample });
             match sending.run(until.min(now + SLICE), watch)? {
                 EndReason::Idle if ends => return Ok(true),

@@ -6,6 +6,7 @@ use paceline_cc::{Misfit, Spec};
 use paceline_emulator::world::WorldError;
 use paceline_experiment::endpoints::NotSimulated;
 use paceline_linux::namespace::NamespaceError;
+use paceline_named::router::ServerError;
 use paceline_udp::Trouble;
 
 #[cfg(feature = "ebpf")]
@@ -154,6 +155,12 @@ pub enum TestbedError {
     /// A thread cannot be had.
     #[error("cannot start a thread ({0}); run fewer flows")]
     Thread(#[source] io::Error),
+    /// What content routers are to have cannot be written.
+    #[error("the objects that flows fetch cannot be kept in memory ({0}); make them smaller, or run fewer flows")]
+    Objects(#[source] io::Error),
+    /// A content router cannot begin, or cannot go on.
+    #[error("a content router: {0}")]
+    Router(#[from] ServerError),
     /// It did not come to its end.
     #[error("{flow} had not stopped {seconds} s after the end; the run is given up", seconds = GRACE.as_secs())]
     Stuck {

@@ -15,7 +15,7 @@ use paceline_transport::SenderStats;
 
 use super::rows::{Place, Real, nothing_below};
 use super::{Crew, Ended, FLOW_PORT, FlowError, Refused, TestbedError, Work, port};
-use crate::tcp::goal;
+use crate::workload::{end, goal};
 use paceline_linux::clock::{Clock, Sleeper};
 
 /// How much longer than its sender a receiver waits: for the sender's farewell.
@@ -78,7 +78,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
         to,
         clock: crew.clock,
         start: flow.start,
-        until: flow.stop.unwrap_or(Time::NEVER).min(crew.until),
+        until: end(flow, crew.until),
         abort: crew.abort.clone(),
     };
     Ok(Box::new(move || transfer.run()))

@@ -4,15 +4,19 @@
 //! forwards packets there, so that one is known again by what no router changes of it.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Time};
+use paceline_experiment::icn::ROUTER_PORT;
 use paceline_experiment::{
-    DumbbellWay, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Sample, TelemetryOutcome, Truth,
+    DumbbellWay, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Sample, TelemetryOutcome, Truth, Way,
 };
+use paceline_icn::wire::UnitAnswer;
 use paceline_path::{DelaySplit, Packet, Schedule};
 
-use super::FLOW_PORT;
+use super::content::Fetches;
+use super::{EPHEMERAL, FLOW_PORT};
 use paceline_emulator::emulator::{EmulatorTap, Passage};
 use paceline_emulator::frame;
 use paceline_telemetry::TelemetryHeader;
@@ -46,6 +50,10 @@ pub(super) struct Shown {
 struct Watched {
     /// The hops of its data. Acknowledgements take the other hops of their links, the last first.
     route: Vec<u32>,
+    /// The same from further sources of a fetch, by their addresses.
+    further: Vec<(IpAddr, Vec<u32>)>,
+    /// Its flows are fetches, each with a port of its own.
+    fetches: bool,
     /// From here on its packets no longer count.
     stop: Time,
     glimpse: Glimpse,
@@ -80,10 +88,16 @@ impl RaceTap {
         end: Time,
     ) -> Self {
         let watched = |(flow, glimpse): (&Flow, &Glimpse)| {
-            let family = matches!(flow.workload, paceline_experiment::Workload::Poisson(_));
-            let stop = flow.stop.filter(|_| !family).unwrap_or(end).min(end);
             let route = graph.route(flow.way).unwrap_or_default();
-            Watched { route, stop, glimpse: glimpse.clone(), under_way: HashMap::new(), truth: None }
+            Watched {
+                route,
+                further: Vec::new(),
+                fetches: false,
+                stop: crate::workload::end(flow, end),
+                glimpse: glimpse.clone(),
+                under_way: HashMap::new(),
+                truth: None,
+            }
         };
         let step = sample_every.unwrap_or(Nanos::ZERO);
         let points = if step > Nanos::ZERO { (end.as_nanos() / step.as_nanos()) as usize } else { 0 };
@@ -101,19 +115,27 @@ impl RaceTap {
     /// Whose packet this is, and which kind; `None` when it is not counted for any flow.
     fn whose(&self, passage: &Passage<'_>) -> Option<Stretch> {
         let key = frame::flow_key(passage.bytes)?;
-        // The flow that has this port, and where on its route the hop is; of how many.
-        let on_route = |port: u16, hop: u32| {
-            let flow = usize::from(port.checked_sub(FLOW_PORT)?);
-            let route = &self.flows.get(flow)?.route;
+        // The flow that has this port, and where on its route from this source the hop is; of how many.
+        let on_route = |port: u16, source: IpAddr, hop: u32| {
+            let flow = self.of_port(port)?;
+            let Watched { route, further, .. } = &self.flows[flow];
+            let route = further.iter().find(|(from, _)| *from == source).map_or(route, |(_, route)| route);
             Some((flow, route.iter().position(|other| *other == hop)?, route.len()))
         };
         let hop = hop(passage);
-        if let Some((flow, at, hops)) = on_route(key.destination.port(), hop) {
+        if let Some((flow, at, hops)) = on_route(key.destination.port(), key.source.ip(), hop) {
             let stretch = Stretch { flow, role: Role::Data, before: at, last: at + 1 == hops };
             return holds_data(passage.bytes).then_some(stretch);
         }
-        let (flow, at, hops) = on_route(key.source.port(), hop ^ 1)?;
+        let (flow, at, hops) = on_route(key.source.port(), key.destination.ip(), hop ^ 1)?;
         Some(Stretch { flow, role: Role::Acknowledgement, before: hops - 1 - at, last: at == 0 })
+    }
+
+    /// The flow whose data goes to this port.
+    fn of_port(&self, port: u16) -> Option<usize> {
+        let place = usize::from(port.checked_sub(FLOW_PORT)?);
+        let flow = place.checked_rem(self.flows.len())?;
+        (place == flow || self.flows[flow].fetches && port < EPHEMERAL).then_some(flow)
     }
 
     /// Ends the steps of the series that are over at `now`.
@@ -144,6 +166,18 @@ impl RaceTap {
     pub(super) fn witness(mut self, flows: &[Flow], truths: &[SharedTruth]) -> Self {
         for (watched, (flow, truth)) in self.flows.iter_mut().zip(flows.iter().zip(truths)) {
             watched.truth = flow.telemetry.as_ref().map(|_| truth.clone());
+        }
+        self
+    }
+
+    /// With the ways from the further sources of fetches.
+    pub(super) fn fetching(mut self, graph: &Graph, flows: &[Flow], fetches: &[Option<Arc<Fetches>>]) -> Self {
+        for ((watched, flow), fetches) in self.flows.iter_mut().zip(flows).zip(fetches) {
+            let Some(fetches) = fetches else { continue };
+            watched.fetches = true;
+            let route = |from: &u32| graph.route(Way { from: *from, to: flow.way.to }).unwrap_or_default();
+            let addresses = fetches.routers.iter().skip(1).map(SocketAddr::ip);
+            watched.further = addresses.zip(flow.content.sources.iter().map(route)).collect();
         }
         self
     }
@@ -261,10 +295,16 @@ fn number(packet: &[u8]) -> Option<u32> {
     Some(header.edge?.seq)
 }
 
-/// Whether a packet of a flow carries something: with TCP, bytes of the stream.
+/// Whether a packet of a flow carries something: with TCP, bytes of the stream; from a content router, a unit.
 fn holds_data(packet: &[u8]) -> bool {
     const TCP: u8 = 6;
+    const UDP: u8 = 17;
     match frame::upper(packet) {
+        Some((UDP, Some([high, low, _, _, _, _, _, _, message @ ..])))
+            if u16::from_be_bytes([*high, *low]) == ROUTER_PORT =>
+        {
+            matches!(UnitAnswer::decode(message), Ok(UnitAnswer::Data(..)))
+        }
         Some((TCP, above)) => {
             above.is_some_and(|above| above.get(12).is_some_and(|byte| above.len() > usize::from(byte >> 4) * 4))
         }
@@ -274,7 +314,9 @@ fn holds_data(packet: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use paceline_experiment::{Via, Way};
+    use paceline_experiment::Via;
+    use paceline_experiment::icn::Asking;
+    use paceline_icn::wire::{AddressToken, Grant, TOKEN_BYTES, UnitHead};
 
     use super::*;
 
@@ -393,5 +435,39 @@ mod tests {
         // 5 + 3 + 10 and 5 + 4 + 20 ms; 1 + 2 + 4 of the acknowledgement.
         assert_eq!((flow.delay.min_ms(), flow.delay.max_ms()), (Some(18.0), Some(29.0)));
         assert_eq!((flow.ack_split.count, flow.ack_split.mean_ms()[1]), (1, 7.0));
+    }
+
+    #[test]
+    fn units_of_a_fetch_count_by_their_source_whatever_port_its_flow_has() {
+        let mut graph = Graph::default();
+        for (name, between) in [("near", ["edge", "user"]), ("far", ["mirror", "edge"])] {
+            graph.link(name, between).unwrap();
+        }
+        let [edge, user, mirror] = ["edge", "user", "mirror"].map(|name| graph.node(name).unwrap());
+        let mut flow = Flow::bulk("bbr".parse().unwrap(), Via::icn(Asking::default()));
+        (flow.way, flow.content.sources) = (Way { from: edge, to: user }, vec![mirror]);
+        let flows = [flow.clone(), flow];
+        let routers = [1, 2].map(|host| SocketAddr::new(IpAddr::V4([10, 0, 0, host].into()), ROUTER_PORT)).to_vec();
+        let fetches = [Some(Arc::new(Fetches { objects: Vec::new(), routers })), None];
+        let (glimpses, end) = (vec![Arc::default(), Arc::default()], Time::from_millis(100));
+        let tap = RaceTap::new(&graph, &flows, &glimpses, SHOWN, None, end).fetching(&graph, &flows, &fetches);
+        let unit = UnitHead { nonce: 1, unit: 7, stored_units: None, waited: Nanos::ZERO, app_limited: false };
+        let mut grant = Vec::new();
+        Grant { nonce: 1, token: AddressToken([0; TOKEN_BYTES]) }.encode(&mut grant);
+        let whose = |link: usize, host: u8, port: u16, message: &[u8]| {
+            let mut bytes = packet(ROUTER_PORT, port, 28);
+            bytes[9] = 17;
+            bytes[12..16].copy_from_slice(&[10, 0, 0, host]);
+            bytes.truncate(28);
+            bytes.extend_from_slice(message);
+            let stretch = tap.whose(&Passage { link, ..passage(DumbbellWay::Down, &bytes, 0, 0) })?;
+            Some((stretch.flow, stretch.before, stretch.last))
+        };
+        let data = [&unit.encode_head()[..], &[7]].concat();
+        assert_eq!(whose(0, 1, FLOW_PORT, &data), Some((0, 0, true)), "from the edge");
+        assert_eq!(whose(1, 2, FLOW_PORT, &data), Some((0, 0, false)), "from the mirror to the edge");
+        assert_eq!(whose(0, 2, FLOW_PORT + 2, &data), Some((0, 1, true)), "and on, to another of the family");
+        assert_eq!(whose(0, 1, FLOW_PORT + 3, &data), None, "the other flow is no fetch from routers");
+        assert_eq!(whose(0, 1, FLOW_PORT, &grant), None, "it has no unit");
     }
 }

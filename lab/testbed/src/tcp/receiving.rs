@@ -78,7 +78,8 @@ impl AsFd for Reading {
     }
 }
 
-struct TcpConnection {
+/// A connection that was accepted.
+struct Accepted {
     reading: Reading,
     /// The sender's port.
     port: u16,
@@ -93,14 +94,9 @@ impl Receiving {
     pub(crate) fn run(self) -> Result<ReceivingOutcome, FlowError> {
         let failed = |source: io::Error| FlowError::Receiver { flow: contestant(&self.flow), source };
         self.listener.set_nonblocking(true).map_err(failed)?;
-        let end = match self.flow.stop {
-            Some(stop) if !matches!(self.flow.workload, paceline_experiment::Workload::Poisson(_)) => {
-                stop.min(self.until)
-            }
-            _ => self.until,
-        };
+        let end = crate::workload::end(&self.flow, self.until);
         let mut outcome = ReceivingOutcome::default();
-        let mut connections: Vec<TcpConnection> = Vec::new();
+        let mut connections: Vec<Accepted> = Vec::new();
         let mut buffer = vec![0; CHUNK];
         while self.clock.now() < end && !self.abort.load(Ordering::Relaxed) {
             self.accept(&mut connections).map_err(failed)?;
@@ -127,7 +123,7 @@ impl Receiving {
         Ok(outcome)
     }
 
-    fn accept(&self, connections: &mut Vec<TcpConnection>) -> io::Result<()> {
+    fn accept(&self, connections: &mut Vec<Accepted>) -> io::Result<()> {
         loop {
             match self.listener.accept() {
                 Ok((stream, peer)) => {
@@ -141,7 +137,7 @@ impl Receiving {
                     } else {
                         Reading::Plain(stream)
                     };
-                    connections.push(TcpConnection { reading, port: peer.port(), bytes: 0 });
+                    connections.push(Accepted { reading, port: peer.port(), bytes: 0 });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // A connection that was gone before it was taken.
@@ -153,12 +149,7 @@ impl Receiving {
     }
 
     /// Takes what has arrived; false when the connection is over. A peer that breaks the framing is an error.
-    fn read(
-        &self,
-        connection: &mut TcpConnection,
-        buffer: &mut [u8],
-        outcome: &mut ReceivingOutcome,
-    ) -> io::Result<bool> {
+    fn read(&self, connection: &mut Accepted, buffer: &mut [u8], outcome: &mut ReceivingOutcome) -> io::Result<bool> {
         loop {
             match connection.reading.read(buffer) {
                 Ok(0) => return Ok(false),
@@ -176,7 +167,7 @@ impl Receiving {
     }
 
     /// Notes that a flow has ended.
-    fn note(&self, connection: &TcpConnection, outcome: &mut ReceivingOutcome) {
+    fn note(&self, connection: &Accepted, outcome: &mut ReceivingOutcome) {
         let mut ledger = self.ledger.lock();
         let Some(entry) = ledger.get_mut(&connection.port) else { return };
         let Some(goal) = entry.goal.filter(|goal| connection.bytes >= *goal && !entry.delivered) else { return };

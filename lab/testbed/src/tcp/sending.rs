@@ -1,6 +1,7 @@
 //! The writing end of a configured kernel flow: its connections, its application, what `TCP_INFO` says of them.
 
 use std::io::{self, IoSlice, Write};
+use std::iter::Peekable;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use paceline_alcc::{Mode, Options, Socket as Above};
 use paceline_cc::{Distribution, Env, Nanos, Time};
-use paceline_experiment::{AppTurn, Application, Arrivals, Flow, Layer, Sample, Seed, Workload};
+use paceline_experiment::{AppTurn, Application, Flow, Layer, Sample, Seed, Workload};
 use paceline_linux::clock::Clock;
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
@@ -19,9 +20,10 @@ use paceline_linux::thread::cpu_time;
 use paceline_transport::SenderStats;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Engines, Entry, KernelFlow, Ledger, PROBE, Served, TIMESTAMPS, goal};
+use super::{Engines, Entry, KernelFlow, Ledger, PROBE, Served, TIMESTAMPS};
 use crate::observers::Observers;
 use crate::race::{FlowError, contestant};
+use crate::workload::{Beginnings, beginnings, end, is_family};
 
 /// What one write hands to the kernel at most.
 const CHUNK: usize = 64 * 1024;
@@ -85,10 +87,9 @@ struct TcpConnection {
 struct State {
     served: Option<Served>,
     connections: Vec<TcpConnection>,
-    arrivals: Option<Arrivals>,
+    beginnings: Peekable<Beginnings>,
     application: Option<Application>,
-    /// When the next connection is opened, the application acts, the kernel is asked.
-    open_at: Time,
+    /// When the application acts, the kernel is asked.
     turn_at: Time,
     probe_at: Time,
     outcome: SendingOutcome,
@@ -107,9 +108,8 @@ impl Sending {
         let mut state = State {
             served,
             connections: Vec::new(),
-            arrivals: Arrivals::new(&self.flow.workload, self.seed, self.index),
+            beginnings: beginnings(&self.flow, self.seed, self.index, self.until).peekable(),
             application: Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index),
-            open_at: self.flow.start,
             turn_at: Time::NEVER,
             probe_at: self.flow.start + PROBE,
             outcome: SendingOutcome {
@@ -120,17 +120,15 @@ impl Sending {
             },
         };
         // A family stops beginning flows; those that have begun go on.
-        let family = state.arrivals.is_some();
-        let stop = self.flow.stop.unwrap_or(Time::NEVER).min(self.until);
-        let end = if family { self.until } else { stop };
+        let end = end(&self.flow, self.until);
         self.clock.wait_for_zero();
         while !self.abort.load(Ordering::Relaxed) {
             let now = self.clock.now();
             if now >= end {
                 break;
             }
-            if now >= state.open_at {
-                self.open(&mut state, stop).map_err(failed)?;
+            if let Some((_, bytes)) = state.beginnings.next_if(|(at, _)| *at <= now) {
+                self.open(&mut state, bytes).map_err(failed)?;
             }
             if now >= state.turn_at {
                 turn(&mut state);
@@ -160,19 +158,8 @@ impl Sending {
         Ok(state.outcome)
     }
 
-    /// Opens the connections that are due.
-    fn open(&self, state: &mut State, stop: Time) -> io::Result<()> {
-        let (bytes, next) = match &mut state.arrivals {
-            Some(arrivals) => match arrivals.next().filter(|_| state.open_at < stop) {
-                Some(arrival) => (Some(arrival.bytes), state.open_at + arrival.gap),
-                None => {
-                    state.open_at = Time::NEVER;
-                    return Ok(());
-                }
-            },
-            None => (goal(&self.flow.workload), Time::NEVER),
-        };
-        state.open_at = next;
+    /// Opens a connection, for this many bytes where they end.
+    fn open(&self, state: &mut State, bytes: Option<u64>) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(self.to), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_tcp_congestion(self.kernel.name.as_bytes())?;
         socket.set_tcp_nodelay(true)?;
@@ -266,7 +253,7 @@ impl Sending {
             }
             !delivered
         });
-        let alone = state.arrivals.is_none().then(|| state.connections.first()).flatten();
+        let alone = state.connections.first().filter(|_| !is_family(&self.flow));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = alone.map(TcpConnection::sample);
         Ok(())
     }
@@ -370,7 +357,8 @@ fn write(connection: &mut TcpConnection) {
 
 /// Sleeps until something is due or a connection can be written to.
 fn wait(state: &mut State, end: Time, clock: Clock) -> io::Result<()> {
-    let due = state.open_at.min(state.turn_at).min(state.probe_at).min(end);
+    let open_at = state.beginnings.peek().map_or(Time::NEVER, |(at, _)| *at);
+    let due = open_at.min(state.turn_at).min(state.probe_at).min(end);
     let left = due.since(clock.now()).min(PROBE);
     let wanting = |connection: &TcpConnection| connection.written < connection.allowed;
     let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(state.connections.len());
