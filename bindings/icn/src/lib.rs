@@ -5,6 +5,7 @@
 //!
 //! On other systems this crate is empty.
 #![cfg(target_os = "linux")]
+#![expect(unsafe_code, reason = "C gives pointers; each block says why it is sound")]
 
 mod open;
 mod outcome;

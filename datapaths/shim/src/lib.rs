@@ -15,6 +15,7 @@
 //! A configuration that is wrong ends the program with one line and status 2 before it has begun: a program that was to run
 //! under a controller must not run without one unnoticed.
 #![cfg(target_os = "linux")]
+#![expect(unsafe_code, reason = "it takes the place of C functions; each block says why it is sound")]
 
 #[global_allocator]
 static ALLOCATOR: inside::Allocator = inside::Allocator;

@@ -35,3 +35,38 @@ fn the_map_has_every_crate_and_nothing_that_is_gone() {
     let gone: Vec<_> = places().filter(|place| place.contains('/') && !root().join(place).exists()).collect();
     assert!(gone.is_empty(), "CONTRIBUTING.md, \"Where things live\", names {}, which is not there", gone.join(", "));
 }
+
+/// `a/{b,c}.rs` names two files.
+fn each(place: &str) -> Vec<String> {
+    match place.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?))) {
+        Some((before, (names, behind))) => names.split(',').map(|name| format!("{before}{name}{behind}")).collect(),
+        None => vec![place.to_owned()],
+    }
+}
+
+/// The files below a folder that may hold `unsafe`.
+fn unsafe_files(folder: &Path, found: &mut BTreeSet<String>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() && !path.ends_with("target") {
+            unsafe_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && fs::read_to_string(&path).unwrap().contains(concat!("expect(", "unsafe_code"))
+        {
+            found.insert(path.strip_prefix(root()).unwrap().display().to_string());
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stands_where_it_is_said() {
+    let (_, said) = PAGE.split_once("- `unsafe` only in ").unwrap();
+    let said: Vec<String> = quoted(said.split_once("\n- ").unwrap().0).flat_map(each).collect();
+    let mut found = BTreeSet::new();
+    for room in ["core", "datapaths", "lab", "bindings", "cli"] {
+        unsafe_files(&root().join(room), &mut found);
+    }
+    let unsaid: Vec<_> = found.iter().filter(|file| !said.iter().any(|place| file.starts_with(place))).collect();
+    assert!(unsaid.is_empty(), "CONTRIBUTING.md does not say that unsafe code is in {unsaid:?}");
+    let gone: Vec<_> = said.iter().filter(|place| !found.iter().any(|file| file.starts_with(*place))).collect();
+    assert!(gone.is_empty(), "CONTRIBUTING.md says that unsafe code is in {gone:?}");
+}

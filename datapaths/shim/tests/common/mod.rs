@@ -37,6 +37,7 @@ pub(crate) fn lowers_rights() -> bool {
 }
 
 /// A folder of this process where every user may look. It is removed at the end.
+#[expect(unsafe_code, reason = "no safe call runs at the end of a process")]
 fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     extern "C" fn remove() {

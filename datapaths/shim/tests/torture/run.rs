@@ -131,6 +131,7 @@ pub(crate) fn compare(name: &'static str, case: Case, exceptions: &[Exception]) 
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
+#[expect(unsafe_code, reason = "a limit is lowered between fork and exec")]
 fn run(name: &str, case: &Case, mode: Mode) -> Result<Outcome, String> {
     let folder = folder(name);
     let log = folder.path().join("log");
