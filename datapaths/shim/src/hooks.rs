@@ -4,6 +4,7 @@
 //! in our care go on to the next definition unchanged.
 
 mod aio;
+mod alias;
 mod copy;
 mod exec;
 mod life;

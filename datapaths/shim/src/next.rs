@@ -69,15 +69,20 @@ pub(crate) fn find(slot: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     found
 }
 
+/// A name that ends with a zero.
+pub(crate) const fn name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("a name"),
+    }
+}
+
 macro_rules! next {
     ($(fn $name:ident($($argument:ident: $kind:ty),*) $(-> $answer:ty)?;)*) => {$(
         #[inline]
         pub(crate) fn $name($($argument: $kind),*) $(-> $answer)? {
             static SLOT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => panic!("a name"),
-            };
+            const NAME: &CStr = name(concat!(stringify!($name), "\0"));
             let found = find(&SLOT, NAME);
             if found.is_null() {
                 set_errno(libc::ENOSYS);

@@ -1,6 +1,5 @@
 //! Lines on the standard error: one at the start, and one for the first of each kind of thing that cannot be served.
 
-use std::fmt;
 use std::fs::OpenOptions;
 use std::io;
 use std::mem;
@@ -10,29 +9,44 @@ use std::path::Path;
 use crate::next;
 
 /// What cannot be served, or not as was asked.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Notice {
     /// The engine refused a socket, or could not start.
+    #[error("a socket is left to the kernel: {0}")]
     Refused(io::Error),
     /// The application reads stamps itself.
+    #[error("a socket is left to the kernel: the program asks for its timestamps itself")]
     Timestamps,
     /// `MSG_ZEROCOPY` reports on the error queue.
+    #[error("a socket is left to the kernel: the program sends with MSG_ZEROCOPY")]
     ZeroCopy,
     /// The application reads errors of the network from the error queue.
+    #[error("a socket is left to the kernel: the program reads its error queue (IP_RECVERR)")]
     ErrorQueue,
     /// Bytes may go through `io_uring`, past the C library.
+    #[error("io_uring passes by this library: what the program writes so is not controlled")]
     Ring,
     /// Bytes go through the C library's streams.
+    #[error("a socket written through the C library's streams is served inline")]
     Stream,
     /// The program forbids itself system calls.
+    #[error("the program forbids itself system calls (seccomp): its sockets are left to the kernel from here on")]
     Filter,
     /// A filter that was there before the program ends it at calls of this library.
+    #[error(
+        "a filter of system calls (seccomp) that was there before the program ends it at calls of this library: its sockets are left to the kernel"
+    )]
     Sandbox,
     /// The program changes what its threads may do, or leaves the descriptors that ours have.
+    #[error(
+        "the program changes its own rights, namespaces or table of descriptors: its open connections are left to the kernel, later ones are served"
+    )]
     Rights,
     /// Bytes got to the kernel past a queue that held earlier ones.
+    #[error("the program wrote past the queue of a connection, which is reset: run it with --mode inline")]
     Bypassed,
     /// The metrics or the socket for `paceline top` could not be had.
+    #[error("no figures for others to see: {0}")]
     Export(io::Error),
 }
 
@@ -51,36 +65,6 @@ impl Notice {
             Self::Bypassed => 8,
             Self::Rights => 9,
             Self::Sandbox => 10,
-        }
-    }
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(error) => write!(f, "a socket is left to the kernel: {error}"),
-            Self::Timestamps => {
-                f.write_str("a socket is left to the kernel: the program asks for its timestamps itself")
-            }
-            Self::ZeroCopy => f.write_str("a socket is left to the kernel: the program sends with MSG_ZEROCOPY"),
-            Self::ErrorQueue => {
-                f.write_str("a socket is left to the kernel: the program reads its error queue (IP_RECVERR)")
-            }
-            Self::Ring => f.write_str("io_uring passes by this library: what the program writes so is not controlled"),
-            Self::Stream => f.write_str("a socket written through the C library's streams is served inline"),
-            Self::Filter => f.write_str(
-                "the program forbids itself system calls (seccomp): its sockets are left to the kernel from here on",
-            ),
-            Self::Sandbox => f.write_str(
-                "a filter of system calls (seccomp) that was there before the program ends it at calls of this library: its sockets are left to the kernel",
-            ),
-            Self::Rights => f.write_str(
-                "the program changes its own rights, namespaces or table of descriptors: its open connections are left to the kernel, later ones are served",
-            ),
-            Self::Bypassed => f.write_str(
-                "the program wrote past the queue of a connection, which is reset: run it with --mode inline",
-            ),
-            Self::Export(error) => write!(f, "no figures for others to see: {error}"),
         }
     }
 }

@@ -65,11 +65,6 @@ fn is_readable(fd: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-    sendfile(to, from, offset, count)
-}
-
-#[unsafe(no_mangle)]
 pub(super) extern "C-unwind" fn splice(
     from: c_int,
     from_at: *mut i64,

@@ -81,11 +81,6 @@ pub(super) extern "C-unwind" fn connect(fd: c_int, to: *const sockaddr, to_len: 
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn __connect(fd: c_int, to: *const sockaddr, to_len: socklen_t) -> c_int {
-    connect(fd, to, to_len)
-}
-
-#[unsafe(no_mangle)]
 pub(super) extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     let queued =
         state::get().and_then(|state| state.cared_for(fd)).filter(|conn| conn.via() == Via::Queue && conn.is(fd));
@@ -123,11 +118,6 @@ pub(super) extern "C-unwind" fn close(fd: c_int) -> c_int {
         }
     }
     next::close(fd)
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn __close(fd: c_int) -> c_int {
-    close(fd)
 }
 
 #[unsafe(no_mangle)]
@@ -199,11 +189,6 @@ pub(super) extern "C-unwind" fn dup2(from: c_int, to: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn __dup2(from: c_int, to: c_int) -> c_int {
-    dup2(from, to)
-}
-
-#[unsafe(no_mangle)]
 pub(super) extern "C-unwind" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
     if from == to || !make_way(from, to) {
         return next::dup3(from, to, flags);
@@ -232,14 +217,4 @@ pub(super) extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, answer),
         _ => answer,
     }
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
-    fcntl(fd, command, argument)
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
-    fcntl(fd, command, argument)
 }

@@ -11,28 +11,23 @@ use crate::own;
 use crate::state;
 
 #[unsafe(no_mangle)]
-extern "C-unwind" fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int {
+pub(super) extern "C-unwind" fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int {
     before(resource);
     alone(|| next::setrlimit(resource, limit))
 }
 
 #[unsafe(no_mangle)]
-extern "C-unwind" fn setrlimit64(resource: c_uint, limit: *const rlimit) -> c_int {
-    setrlimit(resource, limit)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+pub(super) extern "C-unwind" fn prlimit(
+    process: pid_t,
+    resource: c_uint,
+    new: *const rlimit,
+    old: *mut rlimit,
+) -> c_int {
     // SAFETY: always succeeds.
     if !new.is_null() && (process == 0 || process == unsafe { libc::getpid() }) {
         before(resource);
     }
     alone(|| next::prlimit(process, resource, new, old))
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn prlimit64(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
-    prlimit(process, resource, new, old)
 }
 
 /// Calls while the limit is the program's own, and says how the call failed.

@@ -1,7 +1,6 @@
 //! The end of the program, what it does to itself, and `syscall`.
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
-use std::sync::atomic::AtomicPtr;
 
 use super::{copy, exec, life, set, write};
 use crate::end;
@@ -11,108 +10,112 @@ use crate::notice::Notice;
 use crate::state;
 
 #[unsafe(no_mangle)]
-extern "C-unwind" fn _exit(status: c_int) -> ! {
+pub(super) extern "C-unwind" fn _exit(status: c_int) -> ! {
     end::finish();
     next::_exit(status);
     std::process::abort()
 }
 
-#[unsafe(no_mangle)]
-extern "C-unwind" fn _Exit(status: c_int) -> ! {
-    _exit(status)
-}
-
-/// Defines a function with any number of arguments: calls `$first` with the first of them, which answers the next
-/// definition, and goes on there with all of them as they were.
+/// Defines a function with any number of arguments: does something with the first of them, and goes on at the next definition with all of
+/// them as they were.
 macro_rules! before {
-    ($name:ident, $first:path) => {
-        #[cfg(target_arch = "x86_64")]
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        unsafe extern "C" fn $name() {
-            // Arguments are in six integer and eight vector registers and on the stack; al counts the vector ones.
-            std::arch::naked_asm!(
-                "push rbp",
-                "mov rbp, rsp",
-                "sub rsp, 192",
-                "mov [rsp], rdi",
-                "mov [rsp + 8], rsi",
-                "mov [rsp + 16], rdx",
-                "mov [rsp + 24], rcx",
-                "mov [rsp + 32], r8",
-                "mov [rsp + 40], r9",
-                "mov [rsp + 48], rax",
-                "movaps [rsp + 64], xmm0",
-                "movaps [rsp + 80], xmm1",
-                "movaps [rsp + 96], xmm2",
-                "movaps [rsp + 112], xmm3",
-                "movaps [rsp + 128], xmm4",
-                "movaps [rsp + 144], xmm5",
-                "movaps [rsp + 160], xmm6",
-                "movaps [rsp + 176], xmm7",
-                "call {first}",
-                "mov r11, rax",
-                "mov rdi, [rsp]",
-                "mov rsi, [rsp + 8]",
-                "mov rdx, [rsp + 16]",
-                "mov rcx, [rsp + 24]",
-                "mov r8, [rsp + 32]",
-                "mov r9, [rsp + 40]",
-                "mov rax, [rsp + 48]",
-                "movaps xmm0, [rsp + 64]",
-                "movaps xmm1, [rsp + 80]",
-                "movaps xmm2, [rsp + 96]",
-                "movaps xmm3, [rsp + 112]",
-                "movaps xmm4, [rsp + 128]",
-                "movaps xmm5, [rsp + 144]",
-                "movaps xmm6, [rsp + 160]",
-                "movaps xmm7, [rsp + 176]",
-                "leave",
-                "jmp r11",
-                first = sym $first,
-            )
-        }
+    (fn $name:ident($($argument:ident: $kind:ty),*) $work:block) => {
+        const _: () = {
+            /// Answers the next definition.
+            extern "C" fn first($($argument: $kind),*) -> *mut std::ffi::c_void {
+                static SLOT: std::sync::atomic::AtomicPtr<std::ffi::c_void> =
+                    std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
+                const NAME: &std::ffi::CStr = $crate::next::name(concat!(stringify!($name), "\0"));
+                $work
+                $crate::next::find_any(&SLOT, NAME)
+            }
 
-        #[cfg(target_arch = "aarch64")]
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        unsafe extern "C" fn $name() {
-            std::arch::naked_asm!(
-                "stp x29, x30, [sp, #-208]!",
-                "mov x29, sp",
-                "stp x0, x1, [sp, #16]",
-                "stp x2, x3, [sp, #32]",
-                "stp x4, x5, [sp, #48]",
-                "stp x6, x7, [sp, #64]",
-                "stp q0, q1, [sp, #80]",
-                "stp q2, q3, [sp, #112]",
-                "stp q4, q5, [sp, #144]",
-                "stp q6, q7, [sp, #176]",
-                "bl {first}",
-                "mov x16, x0",
-                "ldp x0, x1, [sp, #16]",
-                "ldp x2, x3, [sp, #32]",
-                "ldp x4, x5, [sp, #48]",
-                "ldp x6, x7, [sp, #64]",
-                "ldp q0, q1, [sp, #80]",
-                "ldp q2, q3, [sp, #112]",
-                "ldp q4, q5, [sp, #144]",
-                "ldp q6, q7, [sp, #176]",
-                "ldp x29, x30, [sp], #208",
-                "br x16",
-                first = sym $first,
-            )
-        }
+            #[cfg(target_arch = "x86_64")]
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            unsafe extern "C" fn $name() {
+                // Arguments are in six integer and eight vector registers and on the stack; al counts the vector ones.
+                std::arch::naked_asm!(
+                    "push rbp",
+                    "mov rbp, rsp",
+                    "sub rsp, 192",
+                    "mov [rsp], rdi",
+                    "mov [rsp + 8], rsi",
+                    "mov [rsp + 16], rdx",
+                    "mov [rsp + 24], rcx",
+                    "mov [rsp + 32], r8",
+                    "mov [rsp + 40], r9",
+                    "mov [rsp + 48], rax",
+                    "movaps [rsp + 64], xmm0",
+                    "movaps [rsp + 80], xmm1",
+                    "movaps [rsp + 96], xmm2",
+                    "movaps [rsp + 112], xmm3",
+                    "movaps [rsp + 128], xmm4",
+                    "movaps [rsp + 144], xmm5",
+                    "movaps [rsp + 160], xmm6",
+                    "movaps [rsp + 176], xmm7",
+                    "call {first}",
+                    "mov r11, rax",
+                    "mov rdi, [rsp]",
+                    "mov rsi, [rsp + 8]",
+                    "mov rdx, [rsp + 16]",
+                    "mov rcx, [rsp + 24]",
+                    "mov r8, [rsp + 32]",
+                    "mov r9, [rsp + 40]",
+                    "mov rax, [rsp + 48]",
+                    "movaps xmm0, [rsp + 64]",
+                    "movaps xmm1, [rsp + 80]",
+                    "movaps xmm2, [rsp + 96]",
+                    "movaps xmm3, [rsp + 112]",
+                    "movaps xmm4, [rsp + 128]",
+                    "movaps xmm5, [rsp + 144]",
+                    "movaps xmm6, [rsp + 160]",
+                    "movaps xmm7, [rsp + 176]",
+                    "leave",
+                    "jmp r11",
+                    first = sym first,
+                )
+            }
+
+            #[cfg(target_arch = "aarch64")]
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            unsafe extern "C" fn $name() {
+                std::arch::naked_asm!(
+                    "stp x29, x30, [sp, #-208]!",
+                    "mov x29, sp",
+                    "stp x0, x1, [sp, #16]",
+                    "stp x2, x3, [sp, #32]",
+                    "stp x4, x5, [sp, #48]",
+                    "stp x6, x7, [sp, #64]",
+                    "stp q0, q1, [sp, #80]",
+                    "stp q2, q3, [sp, #112]",
+                    "stp q4, q5, [sp, #144]",
+                    "stp q6, q7, [sp, #176]",
+                    "bl {first}",
+                    "mov x16, x0",
+                    "ldp x0, x1, [sp, #16]",
+                    "ldp x2, x3, [sp, #32]",
+                    "ldp x4, x5, [sp, #48]",
+                    "ldp x6, x7, [sp, #64]",
+                    "ldp q0, q1, [sp, #80]",
+                    "ldp q2, q3, [sp, #112]",
+                    "ldp q4, q5, [sp, #144]",
+                    "ldp q6, q7, [sp, #176]",
+                    "ldp x29, x30, [sp], #208",
+                    "br x16",
+                    first = sym first,
+                )
+            }
+        };
     };
 }
 pub(super) use before;
 
-before!(pthread_exit, before_pthread_exit);
-
-extern "C" fn before_pthread_exit() -> *mut c_void {
-    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    end::main_leaves();
-    next::find_any(&SLOT, c"pthread_exit")
+before! {
+    fn pthread_exit() {
+        end::main_leaves();
+    }
 }
 
 /// The parent of the process that goes on ends without calling our hooks.

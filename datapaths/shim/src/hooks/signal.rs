@@ -16,7 +16,11 @@ fn concerns(signal: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
-extern "C-unwind" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
+pub(super) extern "C-unwind" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
     if !concerns(signal) {
         return next::sigaction(signal, new, old);
     }
@@ -32,11 +36,6 @@ extern "C-unwind" fn sigaction(signal: c_int, new: *const libc::sigaction, old: 
     answer
 }
 
-#[unsafe(no_mangle)]
-extern "C-unwind" fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
-    sigaction(signal, new, old)
-}
-
 /// Sets a handler by one of the functions that take and answer no more than that.
 fn set(number: c_int, handler: sighandler_t, call: fn(c_int, sighandler_t) -> sighandler_t) -> sighandler_t {
     if !concerns(number) {
@@ -48,27 +47,12 @@ fn set(number: c_int, handler: sighandler_t, call: fn(c_int, sighandler_t) -> si
 }
 
 #[unsafe(no_mangle)]
-extern "C-unwind" fn signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+pub(super) extern "C-unwind" fn signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     set(number, handler, next::signal)
 }
 
 #[unsafe(no_mangle)]
-extern "C-unwind" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
-    set(number, handler, next::signal)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
-    set(number, handler, next::signal)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn __sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
-    set(number, handler, next::__sysv_signal)
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+pub(super) extern "C-unwind" fn __sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     set(number, handler, next::__sysv_signal)
 }
 

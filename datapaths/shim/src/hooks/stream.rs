@@ -1,7 +1,6 @@
 //! Streams of the C library on sockets. Its own writes do not come by here, so such a socket is served inline.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::atomic::AtomicPtr;
 
 use libc::FILE;
 
@@ -54,19 +53,16 @@ extern "C-unwind" fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_cha
     next::__vdprintf_chk(fd, flag, format, values)
 }
 
-before!(dprintf, before_dprintf);
-before!(__dprintf_chk, before_dprintf_chk);
-
-extern "C" fn before_dprintf(fd: c_int) -> *mut c_void {
-    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    written_past_us(fd);
-    next::find_any(&SLOT, c"dprintf")
+before! {
+    fn dprintf(fd: c_int) {
+        written_past_us(fd);
+    }
 }
 
-extern "C" fn before_dprintf_chk(fd: c_int) -> *mut c_void {
-    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-    written_past_us(fd);
-    next::find_any(&SLOT, c"__dprintf_chk")
+before! {
+    fn __dprintf_chk(fd: c_int) {
+        written_past_us(fd);
+    }
 }
 
 /// The C library is going to write to this descriptor by itself: what is queued goes first, and the rest inline.

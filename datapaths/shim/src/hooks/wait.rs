@@ -23,15 +23,10 @@ const NONE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 const OUT: c_short = libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND;
 
 #[unsafe(no_mangle)]
-extern "C-unwind" fn poll(set: *mut pollfd, count: nfds_t, limit: c_int) -> c_int {
+pub(super) extern "C-unwind" fn poll(set: *mut pollfd, count: nfds_t, limit: c_int) -> c_int {
     let begun = Instant::now();
     let Some((state, entries)) = served(set, count) else { return next::poll(set, count, limit) };
     poll_served(state, set, entries, millis(limit), begun, ptr::null())
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn __poll(set: *mut pollfd, count: nfds_t, limit: c_int) -> c_int {
-    poll(set, count, limit)
 }
 
 #[unsafe(no_mangle)]
@@ -177,7 +172,7 @@ fn wait(
 }
 
 #[unsafe(no_mangle)]
-extern "C-unwind" fn select(
+pub(super) extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -208,17 +203,6 @@ extern "C-unwind" fn select(
         memory::store(state.process, limit, &[left]);
     }
     answer
-}
-
-#[unsafe(no_mangle)]
-extern "C-unwind" fn __select(
-    count: c_int,
-    read: *mut fd_set,
-    write: *mut fd_set,
-    except: *mut fd_set,
-    limit: *mut timeval,
-) -> c_int {
-    select(count, read, write, except, limit)
 }
 
 #[unsafe(no_mangle)]

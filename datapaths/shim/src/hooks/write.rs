@@ -46,17 +46,6 @@ pub(super) extern "C-unwind" fn pwritev2(
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn pwritev64v2(
-    fd: c_int,
-    parts: *const iovec,
-    count: c_int,
-    offset: off_t,
-    flags: c_int,
-) -> ssize_t {
-    pwritev2(fd, parts, count, offset, flags)
-}
-
-#[unsafe(no_mangle)]
 pub(super) extern "C-unwind" fn send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     let kernel = || next::send(fd, data, len, flags);
     if goes_past(fd, flags) { kernel() } else { queue(fd, &Parts::one(data, len), flags, kernel) }
@@ -166,22 +155,6 @@ fn length(state: &State, header: &msghdr) -> Option<usize> {
     let _inside = Inside::enter();
     let parts = memory::load(state.process, header.msg_iov, header.msg_iovlen.min(libc::UIO_MAXIOV as usize))?;
     Some(parts.iter().fold(0, |all, part| all.saturating_add(part.iov_len)))
-}
-
-/// The names by which the C library's own parts and a few programs call the same functions.
-#[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn __write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
-    write(fd, data, len)
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn __send(fd: c_int, data: *const c_void, len: size_t, flags: c_int) -> ssize_t {
-    send(fd, data, len, flags)
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C-unwind" fn __sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
-    sendmmsg(fd, messages, count, flags)
 }
 
 /// Urgent data follows what is queued; data in the handshake precedes everything.
