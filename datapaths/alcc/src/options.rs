@@ -176,10 +176,7 @@ pub const OPTIONS: [EngineOption; 9] = [
                    kernel, whose pacing the controller sets), `framed` (in frames that a peer with this library acknowledges; not under \
                    `paceline shim`) or `auto` (`inline` under `paceline shim`, else `queue`).",
         },
-        read: |options, text| {
-            options.mode = word(text, &Mode::WORDS)?;
-            Ok(())
-        },
+        read: |options, text| word(text, &Mode::WORDS).map(|mode| options.mode = mode),
         write: |options| options.mode.to_string(),
     },
     EngineOption {
@@ -191,10 +188,7 @@ pub const OPTIONS: [EngineOption; 9] = [
             what: "Where acknowledgements are read: `stamps` (the socket's error queue: the kernel reports when each chunk was \
                    acknowledged), `info` (`TCP_INFO` alone, every 1 to 5 ms) or `auto` (`stamps` where the kernel has them).",
         },
-        read: |options, text| {
-            options.acks = word(text, &Acks::WORDS)?;
-            Ok(())
-        },
+        read: |options, text| word(text, &Acks::WORDS).map(|acks| options.acks = acks),
         write: |options| options.acks.to_string(),
     },
     EngineOption {
@@ -280,10 +274,7 @@ pub const OPTIONS: [EngineOption; 9] = [
             what: "Whether connections to one destination prefix (/24, /48) share their smallest RTT: `on` or `off`. A client can \
                    make its neighbours slow with it, so use it only where they trust each other.",
         },
-        read: |options, text| {
-            options.share = word(text, &SWITCH)?;
-            Ok(())
-        },
+        read: |options, text| word(text, &SWITCH).map(|share| options.share = share),
         write: |options| switch(options.share),
     },
     EngineOption {
@@ -294,10 +285,7 @@ pub const OPTIONS: [EngineOption; 9] = [
             default: "off",
             what: "Whether connections to one destination prefix share one window: `on` or `off`.",
         },
-        read: |options, text| {
-            options.aggregate = word(text, &SWITCH)?;
-            Ok(())
-        },
+        read: |options, text| word(text, &SWITCH).map(|aggregate| options.aggregate = aggregate),
         write: |options| switch(options.aggregate),
     },
 ];

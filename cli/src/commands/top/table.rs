@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 
 use paceline_alcc::export::{Line, Process};
-use paceline_alcc::figures::{Figure, Kind, Unit, Value};
+use paceline_alcc::figures::{Figure, Kind, Unit};
+use serde_json::Value;
 
 use super::Sort;
 use super::live::{self, Space, amount, clipped, counted};
@@ -130,12 +131,12 @@ fn sockets(processes: &[Process], sort: Sort, space: Space) -> String {
 fn cell(figure: &Figure, line: &Line) -> String {
     match figure.of(line) {
         // The kernel no longer says who the other end was.
-        Value::Unknown if figure.kind == Kind::Label => "gone".to_owned(),
-        Value::Unknown => "-".to_owned(),
-        Value::Text(text) => text,
-        Value::Count(bytes) if figure.unit == Unit::Bytes => kilobytes(bytes),
-        Value::Count(count) => count.to_string(),
-        Value::Amount(value) => amount(value),
+        Value::Null if figure.kind == Kind::Label => "gone".to_owned(),
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text,
+        Value::Number(bytes) if figure.unit == Unit::Bytes => kilobytes(bytes.as_u64().unwrap_or_default()),
+        Value::Number(value) if value.is_f64() => amount(value.as_f64().unwrap_or_default()),
+        value => value.to_string(),
     }
 }
 

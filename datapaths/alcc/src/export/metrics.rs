@@ -11,9 +11,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
+use serde_json::Value;
 
 use super::{Answers, Line, Process};
-use crate::figures::{self, FIGURES, Figure, Kind, Value};
+use crate::figures::{self, FIGURES, Figure, Kind};
 use crate::rtts::{BOUNDS, Rtts};
 
 /// What is given of what each socket has, and the quantile that it is.
@@ -89,10 +90,10 @@ impl Series {
                 family.get_or_create(flows).set(sum(values).cast_signed());
             }
             Self::Rate(family) => {
-                let rate = values.filter_map(|value| value.amount()).map(per_second).sum();
+                let rate = values.filter_map(|value| value.as_f64()).map(per_second).sum();
                 family.get_or_create(flows).set(rate);
             }
-            Self::Spread(family) => spread(family, flows, values.filter_map(|value| value.amount()).collect()),
+            Self::Spread(family) => spread(family, flows, values.filter_map(|value| value.as_f64()).collect()),
         }
     }
 
@@ -111,7 +112,7 @@ impl Series {
 }
 
 fn sum(values: impl Iterator<Item = Value>) -> u64 {
-    values.filter_map(|value| value.count()).fold(0, u64::saturating_add)
+    values.filter_map(|value| value.as_u64()).fold(0, u64::saturating_add)
 }
 
 /// Bytes, of Mbit/s.
