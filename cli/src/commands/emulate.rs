@@ -12,15 +12,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use nix::sys::signal::Signal;
 use paceline_cc::{Nanos, Rate};
-use paceline_emulator::command::{Command, RunningProgram, Signals};
+use paceline_emulator::command::{Command, PASSED_ON, RunningProgram};
 use paceline_emulator::meter::Meter;
 use paceline_emulator::world::{Between, EmulatedWorld, Far, Site};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::listening;
 use paceline_linux::namespace::{self, Privilege};
+use paceline_linux::signals::Signals;
 use paceline_path::{Phy, QueueSpec, Reorder};
+use rustix::process::Signal;
 
 use super::udp::seconds;
 use super::{count, share, span};
@@ -138,7 +139,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         paceline_files::Draft::check(path)?;
     }
     let privilege = namespace::acquire()?;
-    let signals = Signals::take().context("cannot take signals")?;
+    let signals = Signals::take(&PASSED_ON).context("cannot take signals")?;
     let isolated = args.far.is_some() || privilege == Privilege::UserNamespace;
     let clock = Clock::new();
     let mut taps = logs::open(args, clock, &ways)?;
@@ -215,7 +216,7 @@ fn attend(near: &mut RunningProgram, world: &EmulatedWorld, signals: &Signals, r
         }
         rounds.pass();
         if !world.is_running() {
-            near.signal(Signal::SIGKILL);
+            near.signal(Signal::KILL);
             near.wait(PATIENCE);
             return Exit::Refused as u8;
         }
@@ -224,9 +225,9 @@ fn attend(near: &mut RunningProgram, world: &EmulatedWorld, signals: &Signals, r
 
 /// Asks a program to end, then makes it.
 fn end(mut far: RunningProgram) {
-    far.signal(Signal::SIGTERM);
+    far.signal(Signal::TERM);
     if far.wait(PATIENCE).is_none() {
-        far.signal(Signal::SIGKILL);
+        far.signal(Signal::KILL);
         far.wait(PATIENCE);
     }
 }

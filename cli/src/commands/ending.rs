@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use anyhow::Context;
-use nix::sys::signal::{SigSet, Signal};
+use paceline_linux::signals::Signals;
+use rustix::process::Signal;
 
 /// Others end it as well, without the chance to say or restore anything.
-const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+const ENDS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
 /// Ctrl-C, and what ends a service: they wait here, and do nothing of their own accord.
-pub(crate) struct Ends(SigSet);
+pub(crate) struct Ends(Signals);
 
 impl Ends {
     /// From now on. Before any thread starts, and only where `main` takes no signals.
@@ -21,14 +22,12 @@ impl Ends {
 
     /// These alone.
     pub(crate) fn of(ends: &[Signal]) -> anyhow::Result<Self> {
-        let ends: SigSet = ends.iter().copied().collect();
-        ends.thread_block().context("cannot take signals")?;
-        Ok(Self(ends))
+        Signals::take(ends).map(Self).context("cannot take signals")
     }
 
     /// Waits for one.
     pub(crate) fn wait(&self) -> anyhow::Result<Signal> {
-        self.0.wait().context("cannot wait for a signal")
+        Ok(self.0.wait().context("cannot wait for a signal")?.signal)
     }
 
     /// For someone who has other things to do meanwhile.

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use nix::sys::signal::Signal;
 use paceline_cc::Nanos;
 use paceline_udp::server::{FileServer, FileSession, Offer, ServeError};
 use paceline_udp::transfer::Interval;
+use rustix::process::Signal;
 
 use super::ending::Ends;
 use super::serving::Serving;
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let ends = Ends::of(&[Signal::SIGINT, Signal::SIGTERM])?;
+    let ends = Ends::of(&[Signal::INT, Signal::TERM])?;
     let (common, json, once) = (&args.common, args.common.json, args.serving.once);
     let sessions = Arc::<Sessions>::default();
     end_at(ends, Arc::clone(&sessions))?;
@@ -94,7 +94,7 @@ fn end_at(ends: Ends, sessions: Arc<Sessions>) -> anyhow::Result<()> {
         let Ok(signal) = ends.wait() else { return };
         sessions.stopped();
         paceline_files::abandon();
-        std::process::exit(if signal == Signal::SIGINT { Exit::Interrupted as i32 } else { 0 });
+        std::process::exit(if signal == Signal::INT { Exit::Interrupted as i32 } else { 0 });
     };
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop).context("cannot take signals")
 }

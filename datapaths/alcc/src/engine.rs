@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, SigmaskHow};
-use nix::sys::time::TimeSpec;
-use nix::time::ClockId;
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Env, Nanos};
 use paceline_linux::release::{release, version};
+use paceline_linux::signals::kept_from;
+use paceline_linux::sockopt::{NotSentLowat, setsockopt, tcp_info};
+use paceline_linux::thread::cpu_time_of;
 use paceline_transport::NOT_SENT;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
@@ -37,7 +37,6 @@ use crate::queued::{self, Source};
 use crate::rtts::Rtts;
 use crate::shared::{Hooks, Shared};
 use crate::socket::Socket;
-use crate::sockopt::{NotSentLowat, tcp_info};
 use crate::stats::Totals;
 use crate::threads;
 
@@ -69,16 +68,13 @@ impl Engine {
         if shared.options.mode != Mode::Inline {
             shared.poller()?;
         }
-        // The thread inherits the mask, so that no signal can reach it even at its start.
-        let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let theirs = shared.clone();
-        let thread = threads::builder("alcc").spawn(move || {
+        let run = move || {
             theirs.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
             (hooks.enter)();
             theirs.run();
-        });
-        mask.thread_set_mask()?;
-        thread?;
+        };
+        kept_from(|| threads::builder("alcc").spawn(run))??;
         Ok(Arc::new(Self { shared }))
     }
 
@@ -92,7 +88,7 @@ impl Engine {
     /// [`io::ErrorKind::NotConnected`]; [`io::ErrorKind::InvalidInput`] for a congestion control that the kernel does not
     /// have, or a controller that needs what the mode lacks ([`paceline_cc::Datapath::carries`]). The socket then sends as it did.
     pub fn adopt(&self, fd: OwnedFd) -> io::Result<Arc<Socket>> {
-        self.adopt_as(fd, self.shared.options.mode)
+        self.adopt_observed(fd, &|_| None)
     }
 
     /// As [`Engine::adopt`], the socket's controller seen by the one that `observe` answers for what it is made with. Its times count
@@ -104,15 +100,7 @@ impl Engine {
         self.take(Given::Own(fd), self.shared.options.mode, Framing::default(), observe)
     }
 
-    /// As [`Engine::adopt`], with another mode than the engine's.
-    ///
-    /// # Errors
-    /// As [`Engine::adopt`].
-    pub fn adopt_as(&self, fd: OwnedFd, mode: Mode) -> io::Result<Arc<Socket>> {
-        self.take(Given::Own(fd), mode, Framing::default(), &|_| None)
-    }
-
-    /// As [`Engine::adopt_as`], by the program's own descriptor, which the program may close at any time, by whatever call: its
+    /// As [`Engine::adopt`] in another mode, by the program's own descriptor, which the program may close at any time, by whatever call: its
     /// connection then ends as it does without us. [`Socket::is_at`] says that the program has another number for it.
     ///
     /// # Errors
@@ -168,7 +156,7 @@ impl Engine {
         let nodelay = tcp_nodelay(fd)?;
         if mode != Mode::Inline {
             set_tcp_nodelay(fd, true)?;
-            nix::sys::socket::setsockopt(fd, NotSentLowat, &NOT_SENT)?;
+            setsockopt(fd, NotSentLowat, &NOT_SENT)?;
         }
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let v6 = local.is_some_and(|address| address.is_ipv6());
@@ -265,11 +253,8 @@ impl Engine {
     /// Processor time that the thread has taken, system calls included; zero where the kernel does not say.
     pub fn cpu(&self) -> Nanos {
         let thread = self.shared.thread.load(Ordering::Relaxed);
-        // The clock of a thread, as pthread_getcpuclockid(3) makes it: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
-        let clock = ClockId::from_raw((!thread << 3) | 6);
-        let time = if thread == 0 { None } else { clock.now().ok() };
-        let nanos = |time: TimeSpec| time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs();
-        time.map_or(Nanos::ZERO, |time| Nanos::from_nanos(nanos(time)))
+        let time = if thread == 0 { None } else { cpu_time_of(thread) };
+        time.unwrap_or(Nanos::ZERO)
     }
 
     /// How often the thread has woken up.

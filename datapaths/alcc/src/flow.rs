@@ -8,8 +8,8 @@ mod tests;
 
 use std::os::fd::OwnedFd;
 
-use nix::sys::socket::setsockopt;
 use paceline_cc::{ReceiverHalf, Time};
+use paceline_linux::sockopt::{MaxPacingRate, setsockopt};
 use rustix::io::Errno;
 
 use crate::clock;
@@ -20,7 +20,6 @@ use crate::layer::Framing;
 use crate::link::{Link, Program};
 use crate::options::Acks;
 use crate::queued::{Queued, Source};
-use crate::sockopt::MaxPacingRate;
 use crate::stamps::Reader;
 
 /// One connection.

@@ -18,16 +18,15 @@ mod law;
 
 use std::os::fd::OwnedFd;
 
-use nix::sys::socket::{getsockopt, setsockopt};
 use paceline_cc::datapath::OPEN_WINDOW;
 use paceline_cc::{Nanos, Pacing, Rate, Time};
+use paceline_linux::sockopt::{MaxPacingRate, NotSentLowat, getsockopt, send_queue, setsockopt};
 use paceline_linux::tcp::TcpInfo;
 use paceline_transport::{ArrivalClock, Delivered, Took};
 use rustix::net::sockopt::tcp_congestion;
 
 use crate::clock;
 use crate::link::{LOOK, Link};
-use crate::sockopt::{MaxPacingRate, NotSentLowat, send_queue};
 use law::Law;
 
 /// Bytes that may wait unsent in the kernel, at least and at most, and the time in which they leave: the application wakes up
@@ -191,7 +190,10 @@ impl Inline {
         if !self.is_taken(fd) {
             let _ = setsockopt(fd, MaxPacingRate, &link.program.pacing);
         }
-        if self.not_sent.is_some_and(|ours| getsockopt(fd, NotSentLowat) == Ok(link.program.not_sent(ours))) {
+        if self
+            .not_sent
+            .is_some_and(|ours| getsockopt(fd, NotSentLowat).is_ok_and(|now| now == link.program.not_sent(ours)))
+        {
             let _ = setsockopt(fd, NotSentLowat, &link.program.not_sent);
         }
     }

@@ -36,7 +36,6 @@ mod queued;
 pub mod rtts;
 mod shared;
 pub mod socket;
-mod sockopt;
 mod stamps;
 pub mod stats;
 pub mod threads;

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use paceline_cc::{Controller, Nanos, Time};
+use paceline_linux::sockopt::tcp_info;
 use paceline_linux::tcp::TcpInfo;
 use paceline_transport::{Above, AckNews, SenderConfig};
 
@@ -17,7 +18,6 @@ use crate::clock;
 use crate::group::Group;
 use crate::queue::Queue;
 use crate::rtts::Tally;
-use crate::sockopt::tcp_info;
 
 /// Shortest time between two looks at `TCP_INFO` (our choice: it takes the socket's lock).
 pub(crate) const LOOK: Nanos = Nanos::from_millis(5);

@@ -210,22 +210,12 @@ impl Socket {
         self.inner.let_go();
     }
 
-    /// The program's own `SO_MAX_PACING_RATE` in bytes a second, which bounds the controller's.
-    pub fn max_pacing_rate(&self) -> u64 {
-        self.inner.program().pacing
-    }
-
-    /// Sets it.
+    /// Sets the program's own `SO_MAX_PACING_RATE` in bytes a second, which bounds the controller's.
     pub fn set_max_pacing_rate(&self, rate: u64) {
         self.inner.set_program(|program| program.pacing = rate);
     }
 
-    /// The program's own `TCP_NOTSENT_LOWAT` in bytes, which bounds the engine's; zero stands for no bound.
-    pub fn not_sent_lowat(&self) -> u32 {
-        self.inner.program().not_sent
-    }
-
-    /// Sets it.
+    /// Sets the program's own `TCP_NOTSENT_LOWAT` in bytes, which bounds the engine's; zero stands for no bound.
     pub fn set_not_sent_lowat(&self, bytes: u32) {
         self.inner.set_program(|program| program.not_sent = bytes);
     }

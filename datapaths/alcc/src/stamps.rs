@@ -9,11 +9,11 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, recvmmsg, setsockopt};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, recvmmsg};
 use paceline_cc::Time;
+use paceline_linux::sockopt::{Timestamping, setsockopt};
 
 use crate::clock::Offset;
-use crate::sockopt::Timestamping;
 
 const TX_SOFTWARE: u32 = 1 << 1;
 const SOFTWARE: u32 = 1 << 4;
@@ -86,7 +86,7 @@ impl Stamped {
     }
 }
 
-fn request(fd: &impl AsFd, zero: Zero, stamped: Stamped) -> nix::Result<()> {
+fn request(fd: &impl AsFd, zero: Zero, stamped: Stamped) -> io::Result<()> {
     setsockopt(fd, Timestamping, &(SOFTWARE | OPT_ID | OPT_TSONLY | zero.flags() | stamped.flags()))
 }
 
@@ -103,11 +103,11 @@ pub(crate) fn set(fd: &impl AsFd, zero: Zero, stamped: Stamped) {
 pub(crate) fn enable(fd: &impl AsFd) -> io::Result<Zero> {
     match request(fd, Zero::NextByte, Stamped::DeparturesAndAcks) {
         Ok(()) => Ok(Zero::NextByte),
-        Err(Errno::EINVAL) => {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
             request(fd, Zero::FirstUnacknowledged, Stamped::DeparturesAndAcks)?;
             Ok(Zero::FirstUnacknowledged)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -194,7 +194,7 @@ fn parse(controls: impl Iterator<Item = ControlMessageOwned>, offset: &Offset) -
     for control in controls {
         match control {
             ControlMessageOwned::ScmTimestampsns(stamps) => {
-                at = Some(offset.map(stamps.system.tv_sec(), stamps.system.tv_nsec()));
+                at = Some(offset.map(stamps.system.into()));
             }
             ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _) => {
                 let event = match (error.ee_origin, error.ee_info) {

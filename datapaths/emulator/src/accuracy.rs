@@ -254,7 +254,7 @@ impl Stamped {
         let fd = self.socket.as_raw_fd();
         let message = recvmsg::<SockaddrIn>(fd, &mut slices, Some(&mut control), MsgFlags::empty())?;
         let stamp = message.cmsgs()?.find_map(|control| match control {
-            ControlMessageOwned::ScmTimestampns(stamp) => Some(self.clock.of_kernel(stamp)),
+            ControlMessageOwned::ScmTimestampns(stamp) => Some(self.clock.of_kernel(stamp.into())),
             _ => None,
         });
         let from = message.address.ok_or(io::ErrorKind::InvalidData)?;

@@ -18,15 +18,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigSet, Signal, kill};
-use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
-
-use paceline_linux::namespace::{Namespace, NamespaceError};
+use paceline_linux::namespace::{Namespace, NamespaceError, part_mounts, part_processes};
+use paceline_linux::signals::{Signals, release};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, wait};
 
 /// This executable, whatever became of its file.
 const OURSELVES: &str = "/proc/self/exe";
@@ -40,16 +35,10 @@ pub const NOT_RUNNABLE: u8 = 126;
 /// Exit status when there is no such program, as a shell has it.
 pub const NOT_FOUND: u8 = 127;
 
-/// Signals that are passed on to the program.
-const PASSED_ON: [Signal; 7] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-    Signal::SIGWINCH,
-];
+/// The signals that reach paceline while a program runs. Those from the terminal reach the program as well, which
+/// decides; others are to be passed on with [`RunningProgram::signal`].
+pub const PASSED_ON: [Signal; 7] =
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::WINCH];
 
 /// Why a program did not start.
 #[derive(Debug, thiserror::Error)]
@@ -120,7 +109,7 @@ impl Command {
         // The kernel ties the life of `init` to the thread that started it: the thread waits for it.
         let body = move || match self.spawn(&namespace) {
             Ok(mut child) => {
-                let _ = tell.send(Ok(child.id()));
+                let _ = tell.send(Ok(Pid::from_child(&child)));
                 let _ = end.send(child.wait());
             }
             Err(error) => drop(tell.send(Err(error))),
@@ -131,13 +120,13 @@ impl Command {
             .spawn(body)
             .map_err(|error| NamespaceError::system(step(), error))?;
         let id = told.recv().map_err(|_| NamespaceError::system(step(), io::ErrorKind::BrokenPipe))??;
-        Ok(RunningProgram { init: Pid::from_raw(id.cast_signed()), ended, status: None })
+        Ok(RunningProgram { init: id, ended, status: None })
     }
 
     /// Starts `init` from the calling thread, which is moved into the namespaces.
     fn spawn(self, namespace: &Namespace) -> Result<process::Child, NamespaceError> {
         namespace.join()?;
-        unshare(CloneFlags::CLONE_NEWPID).map_err(|error| NamespaceError::system("make a process namespace", error))?;
+        part_processes().map_err(|error| NamespaceError::system("make a process namespace", error))?;
         process::Command::new(OURSELVES)
             .arg0("paceline")
             .arg(INIT)
@@ -162,7 +151,7 @@ impl RunningProgram {
     pub fn signal(&self, signal: Signal) {
         if self.status.is_none() {
             // It may just have ended.
-            let _ = kill(self.init, signal);
+            let _ = kill_process(self.init, signal);
         }
     }
 
@@ -226,27 +215,7 @@ fn is_executable(place: &Path) -> bool {
     fs::metadata(place).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// The signals that reach paceline while a program runs. Those from the terminal reach the program as well, which
-/// decides; others are to be passed on with [`RunningProgram::signal`].
-#[derive(Debug)]
-pub struct Signals(SignalFd);
-
-impl Signals {
-    /// Takes the signals of this process. Call it before any thread is started.
-    pub fn take() -> io::Result<Self> {
-        let set: SigSet = PASSED_ON.into_iter().collect();
-        set.thread_block()?;
-        Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
-    }
-
-    /// Signals that other processes sent since the last call.
-    pub fn sent(&self) -> Vec<Signal> {
-        let waiting = std::iter::from_fn(|| self.0.read_signal().ok().flatten());
-        waiting.filter_map(|info| sent(&info)).collect()
-    }
-}
-
-/// A program with its arguments, for a process that has taken its [`Signals`]: what it starts would begin with them blocked, and
+/// A program with its arguments, for a process that has taken [`PASSED_ON`]: what it starts would begin with them blocked, and
 /// this does not.
 ///
 /// # Errors
@@ -256,12 +225,6 @@ pub fn unblocked(words: &[OsString]) -> Result<process::Command, CommandError> {
     let mut command = process::Command::new(OURSELVES);
     command.arg0("paceline").arg(BECOME).args(words);
     Ok(command)
-}
-
-/// A signal that a process sent; those of the terminal come from the kernel.
-fn sent(info: &siginfo) -> Option<Signal> {
-    let number = i32::try_from(info.ssi_signo).ok()?;
-    (info.ssi_code <= 0).then(|| Signal::try_from(number).ok()).flatten()
 }
 
 /// Whether this process was started by [`Command::start`]: then it does its part and answers the exit status. To be
@@ -280,41 +243,44 @@ pub fn reentered() -> Option<ExitCode> {
 
 /// The first process of a process namespace: starts the program, passes signals on, collects what died.
 fn init(parent: &OsStr, words: &[OsString]) -> ExitCode {
-    let tied = set_pdeathsig(Signal::SIGKILL);
+    let tied = set_parent_process_death_signal(Some(Signal::KILL));
     // The parent may have died before that.
     if tied.is_err() || parent_of_this().as_deref() != parent.to_str() {
         return ExitCode::FAILURE;
     }
     own_proc();
-    let set: SigSet = PASSED_ON.into_iter().chain([Signal::SIGCHLD]).collect();
-    let Ok(signals) = set.thread_block().and_then(|()| SignalFd::new(&set)) else { return ExitCode::FAILURE };
+    let Ok(signals) = Signals::take(&of_init()) else { return ExitCode::FAILURE };
     let program = match process::Command::new(OURSELVES).arg0("paceline").arg(BECOME).args(words).spawn() {
-        Ok(child) => Pid::from_raw(child.id().cast_signed()),
+        Ok(child) => Pid::from_child(&child),
         Err(error) => return not_started(words, &error),
     };
     loop {
         if let Some(status) = collect(program) {
             return ExitCode::from(status);
         }
-        if let Ok(Some(info)) = signals.read_signal()
-            && let Some(signal) = sent(&info)
-            && signal != Signal::SIGCHLD
+        if let Ok(taken) = signals.wait()
+            && taken.by_process
+            && taken.signal != Signal::CHILD
         {
-            let _ = kill(program, signal);
+            let _ = kill_process(program, taken.signal);
         }
     }
+}
+
+/// What the first process takes.
+fn of_init() -> Vec<Signal> {
+    PASSED_ON.into_iter().chain([Signal::CHILD]).collect()
 }
 
 /// Collects the children that died; the exit status of the program when it is among them.
 fn collect(program: Pid) -> Option<u8> {
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) if pid == program => return Some(shell_status(Some(code), None)),
-            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => {
-                return Some(shell_status(None, Some(signal as i32)));
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == program => {
+                return Some(shell_status(status.exit_status(), status.terminating_signal()));
             }
-            Ok(WaitStatus::StillAlive) => return None,
-            Ok(_) => {}
+            Ok(Some(_)) => {}
+            Ok(None) => return None,
             Err(_) => return Some(1),
         }
     }
@@ -335,18 +301,16 @@ fn parent_of_this() -> Option<String> {
 /// Mounts a /proc that shows this process namespace. Where it may not be (a container hides parts of /proc), the outer
 /// one stays: programs run, `ps` shows others' processes.
 fn own_proc() {
-    let none: Option<&str> = None;
-    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    let hidden = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    let _ = unshare(CloneFlags::CLONE_NEWNS)
-        .and_then(|()| mount(none, "/", none, private, none))
-        .and_then(|()| mount(Some("proc"), "/proc", Some("proc"), hidden, none));
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    let hidden = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    if part_mounts().is_ok() && mount_change("/", private).is_ok() {
+        let _ = mount("proc", "/proc", "proc", hidden, None);
+    }
 }
 
 /// Becomes the program. Signals that arrived meanwhile wait until here.
 fn become_program(words: &[OsString]) -> ExitCode {
-    let set: SigSet = PASSED_ON.into_iter().chain([Signal::SIGCHLD]).collect();
-    let _ = set.thread_unblock();
+    release(&of_init());
     let Some((program, arguments)) = words.split_first() else { return ExitCode::FAILURE };
     not_started(words, &process::Command::new(program).args(arguments).exec())
 }

@@ -8,23 +8,23 @@
 
 use std::any::Any;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::frame::{self, Entry, Frame};
 use crate::log::LogLost;
 use crate::port::Port;
 use handover::Handover;
-use nix::poll::{PollFd, PollFlags};
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Codepoint, Nanos, Time};
 use paceline_experiment::DumbbellWay;
 use paceline_linux::clock::{Clock, Lateness, Sleeper, Wake};
 use paceline_linux::thread::{Scheduling, cpu_time};
 use paceline_path::{Air, Contents, Count, DelaySplit, DropReason, DroppedPacket, LinkStats, Packet, Path};
 use priority::Priority;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use turns::{Rest, Turns};
 
 pub use transit::HopWriter;
@@ -199,7 +199,7 @@ pub struct Emulator {
 
 struct Stop {
     asked: AtomicBool,
-    event: EventFd,
+    event: OwnedFd,
 }
 
 impl Emulator {
@@ -208,7 +208,7 @@ impl Emulator {
     /// # Errors
     /// When there is no thread or descriptor to be had.
     pub fn start(setup: Setup) -> Result<Self, EmulatorError> {
-        let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| EmulatorError::Start(error.into()))?;
         let stop = Arc::new(Stop { asked: AtomicBool::new(false), event });
         let theirs = Arc::clone(&stop);
@@ -233,7 +233,7 @@ impl Emulator {
     fn end(&mut self) -> Option<Result<EmulatorReport, EmulatorError>> {
         self.stop.asked.store(true, Ordering::Release);
         // Only a full counter is refused, and that wakes it as well.
-        let _ = self.stop.event.write(1);
+        let _ = rustix::io::write(&self.stop.event, &1_u64.to_ne_bytes());
         Some(self.thread.take()?.join().unwrap_or(Err(EmulatorError::Panicked)))
     }
 }
@@ -342,12 +342,11 @@ impl Runner {
         let mut wakes = vec![[wake; 2]; self.links.len()];
         if wake == Wake::Ready && self.links.len() > 1 {
             let ports = self.links.iter().flat_map(|link| [link.far.fd(), link.near.fd()]);
-            let mut fds: Vec<PollFd<'_>> = ports.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-            paceline_linux::clock::ready(&mut fds)?;
+            let mut fds: Vec<PollFd<'_>> = ports.map(readable).collect();
+            paceline_linux::clock::wait(&mut fds, Some(Duration::ZERO))?;
             for (wake, fd) in wakes.iter_mut().flatten().zip(&fds) {
                 // An error is read as well.
-                let quiet = fd.revents().is_some_and(|events| events.is_empty());
-                *wake = if quiet { Wake::Due(asked) } else { Wake::Ready };
+                *wake = if fd.revents().is_empty() { Wake::Due(asked) } else { Wake::Ready };
             }
         }
         for (link, [down, up]) in self.links.iter_mut().zip(wakes) {
@@ -373,7 +372,6 @@ impl Runner {
             Rest::Listen(from) => {
                 sleeper.doze(from)?;
                 let ports = self.links.iter().flat_map(|link| [link.near.fd(), link.far.fd()]);
-                let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
                 let mut fds: Vec<PollFd<'_>> = ports.chain([stop.event.as_fd()]).map(readable).collect();
                 sleeper.wait(due, &mut fds)
             }
@@ -388,6 +386,10 @@ impl Runner {
         let links = self.links.into_iter().map(|link| link.finish(end)).collect();
         EmulatorReport { lateness, cpu, end, scheduling, links, taps, troubles }
     }
+}
+
+fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
+    PollFd::from_borrowed_fd(fd, PollFlags::IN)
 }
 
 impl Carried {

@@ -8,7 +8,6 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 use paceline_cc::Nanos;
 
 use crate::port::{PacketSocket, Tun};
@@ -16,8 +15,10 @@ use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::interface::Interfaces;
 use paceline_linux::namespace::{Namespace, NamespaceError, Privilege, acquire};
 use paceline_linux::release::release;
+use paceline_linux::sockopt::{UdpGsoSegment, setsockopt};
 use paceline_linux::tcp::controllers;
 use paceline_linux::thread::{go_first, set_timer_slack};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 pub use loading::loading;
 
@@ -76,8 +77,9 @@ pub fn examine() -> Checkup {
     let spare = spare_cores(busy_before, processor_time());
     let scheduling = thread::spawn(go_first).join().map_or_else(|_| "unknown".to_owned(), |found| found.to_string());
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let segments = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
-        .and_then(|udp| setsockopt(&udp, sockopt::UdpGsoSegment, &1400));
+    let segments = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(io::Error::from)
+        .and_then(|udp| setsockopt(&udp, UdpGsoSegment, &1400));
     let available = controllers();
     let clock = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
@@ -112,10 +114,7 @@ pub fn examine() -> Checkup {
         fact("TUN devices", state(&tun)),
         fact("veth pairs", state(&veth)),
         fact("IPv6", if ipv6 { "yes" } else { "no" }.to_owned()),
-        fact(
-            "UDP segmentation offload",
-            segments.map_or_else(|error| error.desc().to_owned(), |()| "works".to_owned()),
-        ),
+        fact("UDP segmentation offload", segments.as_ref().map_or_else(io::Error::to_string, |()| "works".to_owned())),
         fact("TCP congestion control", format!("{default_controller}; available: {}", available.join(" "))),
         fact("TCP ECN", ecn),
         fact("eBPF", bpf_text(btf, &bpf)),

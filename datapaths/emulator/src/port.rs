@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 use crate::frame::Frame;
 use paceline_linux::clock::Clock;
 use paceline_linux::namespace::Namespace;
+use rustix::io::Errno;
 
 mod offload;
 pub mod packet;
@@ -67,9 +68,8 @@ fn dropped(table: &str, name: &str) -> u64 {
 
 /// Whether an error says that a packet cannot pass now, rather than that the port is broken.
 fn refusal(error: &io::Error) -> bool {
-    use nix::errno::Errno;
-    let transient = [Errno::EAGAIN, Errno::EINTR, Errno::ENOBUFS, Errno::ENETDOWN, Errno::EIO, Errno::EMSGSIZE];
-    error.raw_os_error().is_some_and(|code| transient.contains(&Errno::from_raw(code)))
+    let transient = [Errno::AGAIN, Errno::INTR, Errno::NOBUFS, Errno::NETDOWN, Errno::IO, Errno::MSGSIZE];
+    Errno::from_io_error(error).is_some_and(|errno| transient.contains(&errno))
 }
 
 #[cfg(test)]

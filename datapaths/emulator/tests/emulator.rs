@@ -3,11 +3,10 @@
 #![cfg(target_os = "linux")]
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_cc::{Codepoint, Nanos, Rate, Time};
 use paceline_emulator::frame::{self, Frame, FrameKind, Segmentation, Virtio};
 use paceline_emulator::log::LogLost;
@@ -17,12 +16,13 @@ use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::queue::{DropTail, QueueBound, Step, Threshold};
 use paceline_path::{Delay, Direction, Link, LossModel, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
 use paceline_telemetry::{Edge, NodeRecord, RecordProfile, TelemetryHeader};
+use rustix::event::{EventfdFlags, eventfd};
 
 type Shared<T> = Arc<Mutex<T>>;
 
 /// Gives out its packets at the first read, collects what is written.
 struct Memory {
-    event: EventFd,
+    event: OwnedFd,
     waiting: Vec<Frame>,
     written: Shared<Vec<Vec<u8>>>,
     refuse: bool,
@@ -31,8 +31,7 @@ struct Memory {
 
 impl Memory {
     fn with(waiting: Vec<Frame>) -> Self {
-        let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap();
-        event.write(1).unwrap();
+        let event = eventfd(1, EventfdFlags::NONBLOCK).unwrap();
         Self { event, waiting, written: Arc::default(), refuse: false, broken: false }
     }
 
@@ -50,7 +49,7 @@ impl Port for Memory {
         if self.broken {
             return Err(io::Error::other("unplugged"));
         }
-        let _ = self.event.read();
+        let _ = rustix::io::read(&self.event, &mut [0; 8]);
         frames.append(&mut self.waiting);
         Ok(true)
     }

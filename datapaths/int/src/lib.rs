@@ -55,11 +55,9 @@ pub enum HeaderClock {
 impl HeaderClock {
     /// What it says now.
     pub(crate) fn now(self) -> paceline_cc::Time {
-        let clock = match self {
-            Self::Machine => nix::time::ClockId::CLOCK_MONOTONIC,
-            Self::Tai => nix::time::ClockId::CLOCK_TAI,
-        };
-        let now = clock.now().expect("every Linux has these clocks");
-        paceline_cc::Time::from_nanos(now.tv_sec().unsigned_abs() * 1_000_000_000 + now.tv_nsec().unsigned_abs())
+        match self {
+            Self::Machine => paceline_linux::clock::monotonic(),
+            Self::Tai => paceline_linux::clock::atomic(),
+        }
     }
 }

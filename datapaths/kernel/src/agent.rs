@@ -28,9 +28,9 @@ use std::time::Duration;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject, RingBufferBuilder};
 use paceline_cc::observe::Observer;
 use paceline_cc::{Env, Misfit, Nanos, Spec, Telemetry, Time};
-use paceline_linux::clock::monotonic;
+use paceline_linux::clock::{monotonic, span, wait};
 use paceline_linux::thread::{go_first, set_timer_slack};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::load::{LoadError, Loaded, into_io, missing};
 use crate::modules::AGENT;
@@ -299,14 +299,10 @@ impl Shared {
             if let Some(misfit) = flows.take_misfit() {
                 *self.misfit.lock().unwrap_or_else(PoisonError::into_inner) = Some(misfit);
             }
-            let wait = (flows.next_tick() - monotonic()).min(SIGN_OF_LIFE);
+            let longest = (flows.next_tick() - monotonic()).min(SIGN_OF_LIFE);
             drop(flows);
-            let timeout = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as _ };
             let mut ready = [PollFd::new(ring, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
-            match poll(&mut ready, Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(io::Error::from(error).into()),
-            }
+            wait(&mut ready, Some(span(longest)))?;
         }
         Ok(())
     }

@@ -6,12 +6,11 @@
 use std::io;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, ppoll};
-use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
 use paceline_cc::histogram::Histogram;
 use paceline_cc::{Nanos, Time};
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
 
 use crate::thread::set_timer_slack;
 
@@ -26,24 +25,34 @@ pub struct Clock {
 
 /// CLOCK_MONOTONIC, by which the kernel has its own times: zero when the machine started.
 pub fn monotonic() -> Time {
-    Time::from_nanos(read(ClockId::CLOCK_MONOTONIC))
+    Time::from_nanos(read(ClockId::Monotonic))
+}
+
+/// CLOCK_REALTIME, which can be set: the time since 1970.
+pub fn unix() -> Duration {
+    clock_gettime(ClockId::Realtime).try_into().unwrap_or_default()
+}
+
+/// International atomic time (CLOCK_TAI): machines that are synchronised, by PTP for example, have the same.
+pub fn atomic() -> Time {
+    let now = clock_gettime_dynamic(DynamicClockId::Tai).expect("Linux has it since 3.10");
+    Time::from_nanos(nanos_of(now.try_into().unwrap_or_default()))
 }
 
 /// Nanoseconds of one of the clocks that every Linux has.
 pub(crate) fn read(clock: ClockId) -> u64 {
-    // Fails only for clocks that do not exist.
-    clock_gettime(clock).map_or(0, nanos_of)
+    nanos_of(clock_gettime(clock).try_into().unwrap_or_default())
 }
 
-fn nanos_of(time: TimeSpec) -> u64 {
-    u64::try_from(Duration::from(time).as_nanos()).unwrap_or(u64::MAX)
+pub(crate) fn nanos_of(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Clock {
     /// A clock that is at zero now.
     #[expect(clippy::new_without_default, reason = "two clocks made by default would not agree")]
     pub fn new() -> Self {
-        Self { origin: read(ClockId::CLOCK_MONOTONIC), unix: read(ClockId::CLOCK_REALTIME) }
+        Self { origin: read(ClockId::Monotonic), unix: read(ClockId::Realtime) }
     }
 
     /// A clock that will be at zero after `lead`, and stands at zero until then: what is built meanwhile starts on time.
@@ -54,23 +63,23 @@ impl Clock {
 
     /// Nanoseconds until zero.
     pub fn until_zero(self) -> Nanos {
-        Nanos::from_nanos(self.origin.saturating_sub(read(ClockId::CLOCK_MONOTONIC)))
+        Nanos::from_nanos(self.origin.saturating_sub(read(ClockId::Monotonic)))
     }
 
     /// Sleeps until zero. Who sends earlier measures the lead as delay where the other clock is not this one: TCP's, QUIC's.
     pub fn wait_for_zero(self) {
-        std::thread::sleep(Duration::from_nanos(self.until_zero().as_nanos()));
+        std::thread::sleep(span(self.until_zero()));
     }
 
     /// The time now.
     pub fn now(self) -> Time {
-        Time::from_nanos(read(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin))
+        Time::from_nanos(read(ClockId::Monotonic).saturating_sub(self.origin))
     }
 
-    /// The moment of a kernel's receive timestamp (`SO_TIMESTAMPNS`, which counts in CLOCK_REALTIME), by the distance of
+    /// The moment of a kernel's receive timestamp (`SO_TIMESTAMPNS`: since 1970, in CLOCK_REALTIME), by the distance of
     /// the two clocks now. Later than it was by less than the clocks' readings lie apart, and never earlier, so that no round trip is
     /// shorter than it was; a step of the wall clock in between is the only other error. Never later than now.
-    pub fn of_kernel(self, stamp: TimeSpec) -> Time {
+    pub fn of_kernel(self, stamp: Duration) -> Time {
         let (wall, monotonic) = both(read);
         Time::from_nanos(monotonic.saturating_sub(self.origin))
             - Nanos::from_nanos(wall.saturating_sub(nanos_of(stamp)))
@@ -86,11 +95,11 @@ impl Clock {
 ///
 /// A thread may be put aside between the two readings: of up to [`READINGS`] the closest count.
 fn both(mut read: impl FnMut(ClockId) -> u64) -> (u64, u64) {
-    let mut before = read(ClockId::CLOCK_MONOTONIC);
+    let mut before = read(ClockId::Monotonic);
     let mut closest = (u64::MAX, 0, 0);
     for _ in 0..READINGS {
-        let wall = read(ClockId::CLOCK_REALTIME);
-        let after = read(ClockId::CLOCK_MONOTONIC);
+        let wall = read(ClockId::Realtime);
+        let after = read(ClockId::Monotonic);
         closest = closest.min((after - before, wall, after));
         if closest.0 <= CLOSE {
             break;
@@ -115,6 +124,11 @@ const SPIN_SHARE: u64 = 5;
 /// Spinning saved up while there was nothing to wait for (our choice: a tenth of a second's worth).
 const SPIN_SAVED: Nanos = Nanos::from_millis(20);
 
+/// The same, as the standard library has it.
+pub fn span(span: Nanos) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}
+
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
@@ -124,13 +138,16 @@ pub enum Wake {
     Due(Time),
 }
 
-/// Asks which of `fds` are ready, without waiting.
+/// Waits until one of `fds` is ready, for `longest` at most, and says whether one is, or a signal ended the wait.
 ///
 /// # Errors
 /// What the system says.
-pub fn ready(fds: &mut [PollFd<'_>]) -> io::Result<()> {
-    match ppoll(fds, Some(TimeSpec::from_duration(Duration::ZERO)), None) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
+pub fn wait(fds: &mut [PollFd<'_>], longest: Option<Duration>) -> io::Result<bool> {
+    // What is too long for the kernel is without end.
+    let longest = longest.and_then(|longest| Timespec::try_from(longest).ok());
+    match poll(fds, longest.as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(true),
         Err(error) => Err(error.into()),
     }
 }
@@ -167,9 +184,9 @@ impl Sleeper {
 
     /// Sleeps until `time`, or hardly later: it never spins. A signal may end it early.
     pub fn doze(&mut self, time: Time) -> io::Result<()> {
-        let span = time - self.clock.now();
-        if span > Nanos::ZERO {
-            self.poll(&mut [], Some(span))?;
+        let rest = time - self.clock.now();
+        if rest > Nanos::ZERO {
+            wait(&mut [], Some(span(rest)))?;
         }
         Ok(())
     }
@@ -182,7 +199,7 @@ impl Sleeper {
         let lead = if self.budget > self.lead { self.lead } else { Nanos::ZERO };
         let wake = deadline - lead;
         if now < wake {
-            if self.poll(fds, (deadline != Time::NEVER).then(|| wake - now))? {
+            if wait(fds, (deadline != Time::NEVER).then(|| span(wake - now)))? {
                 return Ok(Wake::Ready);
             }
             self.learn(self.clock.now() - wake);
@@ -190,7 +207,7 @@ impl Sleeper {
         let start = self.clock.now();
         let mut now = start;
         let wake = loop {
-            if !fds.is_empty() && self.poll(fds, Some(Nanos::ZERO))? {
+            if !fds.is_empty() && wait(fds, Some(Duration::ZERO))? {
                 break Wake::Ready;
             }
             if now >= deadline {
@@ -209,14 +226,6 @@ impl Sleeper {
         const STEP: Nanos = Nanos::from_nanos(200);
         let lead = if late > self.lead { self.lead + STEP.mul_div(9, 1) } else { self.lead - STEP };
         self.lead = lead.clamp(LEAD_MIN, LEAD_MAX);
-    }
-
-    fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Nanos>) -> io::Result<bool> {
-        match ppoll(fds, timeout.map(|span| TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()))), None) {
-            Ok(ready) => Ok(ready > 0),
-            Err(Errno::EINTR) => Ok(true),
-            Err(error) => Err(error.into()),
-        }
     }
 }
 
@@ -245,12 +254,6 @@ impl Lateness {
         let late = now - due;
         self.nanos.record(late.as_nanos().min(LATEST));
         self.late += u64::from(late > self.bound);
-    }
-
-    /// Adds what another one recorded.
-    pub fn merge(&mut self, other: &Self) {
-        self.nanos.add(&other.nanos);
-        self.late += other.late;
     }
 
     /// Moments recorded.
@@ -314,11 +317,8 @@ mod tests {
         let near = |span: Nanos, micros: f64| (span.as_nanos() as f64 / 1e3 / micros - 1.0).abs() < 0.002;
         assert!(near(lateness.p50(), 50.0) && near(lateness.p99(), 99.0) && near(lateness.max(), 3000.0));
         assert!(lateness.trusted());
-        let mut both = Lateness::new(bound);
-        both.record(due, due + Nanos::from_millis(7));
-        both.merge(&lateness);
-        assert_eq!((both.count(), both.late()), (102, 2));
-        assert!(!both.trusted());
+        lateness.record(due, due + Nanos::from_millis(7));
+        assert!(!lateness.trusted());
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
             let (wall, monotonic) = both(|clock| {
                 now += if readings == aside { 5_000_000 } else { 50 };
                 readings += 1;
-                now + if clock == ClockId::CLOCK_REALTIME { 1_000_000_000_000 } else { 0 }
+                now + if clock == ClockId::Realtime { 1_000_000_000_000 } else { 0 }
             });
             let later = monotonic + 1_000_000_000_000 - wall;
             assert!(later <= CLOSE, "put aside at reading {aside}: {later} ns");
@@ -369,7 +369,7 @@ mod tests {
     fn a_kernel_stamp_is_a_moment_of_the_clock() {
         let clock = Clock::new();
         let before = clock.now();
-        let stamp = clock_gettime(ClockId::CLOCK_REALTIME).unwrap();
+        let stamp = clock_gettime(ClockId::Realtime).try_into().unwrap();
         // Never earlier than it was.
         let moment = clock.of_kernel(stamp);
         let now = clock.now();

@@ -15,5 +15,7 @@ pub mod memory;
 pub mod namespace;
 pub mod netlink;
 pub mod release;
+pub mod signals;
+pub mod sockopt;
 pub mod tcp;
 pub mod thread;

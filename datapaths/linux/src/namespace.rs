@@ -124,6 +124,22 @@ impl Namespace {
     }
 }
 
+/// From now on the processes that the calling thread starts are in a process namespace of their own.
+///
+/// # Errors
+/// What the system says.
+pub fn part_processes() -> io::Result<()> {
+    Ok(unshare(CloneFlags::CLONE_NEWPID)?)
+}
+
+/// From now on the calling thread has mounts of its own.
+///
+/// # Errors
+/// What the system says.
+pub fn part_mounts() -> io::Result<()> {
+    Ok(unshare(CloneFlags::CLONE_NEWNS)?)
+}
+
 impl AsFd for Namespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

@@ -1,16 +1,16 @@
 //! How the kernel schedules the calling thread, and the CPU time that it and its process have had.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
-use nix::sys::prctl;
-use nix::time::ClockId;
 use paceline_cc::Nanos;
+use rustix::time::ClockId;
 use thread_priority::{
     NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
 
-use crate::clock::read;
+use crate::clock::{nanos_of, read};
 
 /// Nice value of a thread that others wait for (our choice).
 pub const FIRST: i32 = -15;
@@ -66,17 +66,24 @@ pub fn set_real_time(wanted: bool) -> bool {
 /// Lets the kernel end the calling thread's sleeps at most so many nanoseconds late to join them with others; 50 µs by default.
 pub fn set_timer_slack(nanos: u32) {
     // No kernel refuses it.
-    let _ = prctl::set_timerslack(nanos.into());
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(nanos.into()));
 }
 
 /// CPU time of the calling thread so far, user and system.
 pub fn cpu_time() -> Nanos {
-    Nanos::from_nanos(read(ClockId::CLOCK_THREAD_CPUTIME_ID))
+    Nanos::from_nanos(read(ClockId::ThreadCPUTime))
+}
+
+/// CPU time of a thread of this process, by its number, user and system; `None` where the kernel does not say.
+pub fn cpu_time_of(thread: i32) -> Option<Nanos> {
+    // As pthread_getcpuclockid(3) makes it: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
+    let clock = nix::time::ClockId::from_raw((!thread << 3) | 6);
+    Some(Nanos::from_nanos(nanos_of(clock.now().ok()?.into())))
 }
 
 /// CPU time of the process so far, user and system.
 pub fn process_cpu_time() -> Nanos {
-    Nanos::from_nanos(read(ClockId::CLOCK_PROCESS_CPUTIME_ID))
+    Nanos::from_nanos(read(ClockId::ProcessCPUTime))
 }
 
 #[cfg(test)]

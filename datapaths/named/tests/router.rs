@@ -274,7 +274,7 @@ fn what_is_not_a_file_holds_up_no_one() {
     let mut client = Client::of(server.address());
     client.ask(name, 0, 1, PADDED, 2);
     let make: [(&str, &dyn Fn()); 4] = [
-        ("pipe", &|| nix::unistd::mkfifo(&odd, nix::sys::stat::Mode::S_IRWXU).expect("ours")),
+        ("pipe", &|| rustix::fs::mkfifoat(rustix::fs::CWD, &odd, rustix::fs::Mode::RWXU).expect("ours")),
         ("socket", &|| drop(std::os::unix::net::UnixListener::bind(&odd).expect("ours"))),
         ("link", &|| std::os::unix::fs::symlink(place.store.path_of(&name), &odd).expect("ours")),
         ("folder", &|| std::fs::create_dir(&odd).expect("ours")),

@@ -8,6 +8,7 @@ use std::path::Path;
 use paceline_icn::Name;
 use paceline_named::client::{FetchError, target_beside, target_blocking};
 use paceline_named::store::{Store, create_key, read_key};
+use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
 
 use crate::place::{Shop, options};
@@ -72,11 +73,11 @@ fn a_file_of_somebody_is_not_taken_for_a_record() {
     assert!(beside(&name, &at, &out).unwrap_err().to_string().contains("is not a regular file"));
     assert_eq!(fs::read(&theirs).unwrap(), b"theirs");
     fs::remove_file(&record).unwrap();
-    nix::unistd::mkfifo(&record, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    mkfifoat(CWD, &record, Mode::RWXU).unwrap();
     assert!(beside(&name, &at, &out).unwrap_err().to_string().contains("is not a regular file"));
     fs::remove_file(&record).unwrap();
     // Nothing is left beside what is not a file.
-    nix::unistd::mkfifo(&out, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    mkfifoat(CWD, &out, Mode::RWXU).unwrap();
     assert_eq!(beside(&name, &at, &out).unwrap(), targets[0]);
     assert!(!record.exists());
 }

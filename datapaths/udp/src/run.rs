@@ -14,9 +14,9 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags};
 use paceline_cc::{Distribution, Nanos, Pacing, Time};
 use paceline_transport::{AckSegment, Receiver, Sender};
+use rustix::event::{PollFd, PollFlags};
 
 use paceline_linux::clock::{Clock, Lateness, Sleeper};
 use paceline_linux::thread::cpu_time;
@@ -230,8 +230,7 @@ impl SendingEnd {
     /// Takes in acknowledgements until `wake`, or until one has come; `timer` is the sender's own.
     fn sleep(&mut self, sleeper: &mut Sleeper, timer: Time, wake: Time) -> Result<(), Trouble> {
         if self.is_exact() && timer == wake {
-            let mut fds = [PollFd::new(self.channel.as_fd(), PollFlags::POLLIN)];
-            sleeper.wait(wake, &mut fds)?;
+            sleeper.wait(wake, &mut [PollFd::from_borrowed_fd(self.channel.as_fd(), PollFlags::IN)])?;
             return Ok(());
         }
         let batch = self.sender.srtt().map_or(Nanos::ZERO, |srtt| srtt.mul_div(1, 8)).min(self.timing.batch);

@@ -5,12 +5,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::socket::{setsockopt, sockopt};
-use nix::sys::time::{TimeSpec, TimeValLike};
 use paceline_cc::{Codepoint, Time};
-use paceline_linux::clock::Clock;
+use paceline_linux::clock::{Clock, span, wait};
+use paceline_linux::sockopt::{UdpGroSegment, setsockopt};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use rustix::event::{PollFd, PollFlags};
 
 /// What the kernel may put together and take apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +66,7 @@ impl SessionSocket {
     /// What the system says when an option cannot be set, or there is no memory.
     pub fn new(inner: UdpSocket, offload: Offload) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&inner))?;
-        setsockopt(&inner, sockopt::UdpGroSegment, &offload.receive)?;
+        setsockopt(&inner, UdpGroSegment, &offload.receive)?;
         // Best effort: the kernel caps both.
         let _ = state.set_send_buffer_size(UdpSockRef::from(&inner), BUFFER);
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&inner), BUFFER);
@@ -121,8 +120,7 @@ impl SessionSocket {
     fn send_one(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         match self.state.try_send(UdpSockRef::from(&self.inner), transmit) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let mut fds = [PollFd::new(self.inner.as_fd(), PollFlags::POLLOUT)];
-                ppoll(&mut fds, Some(TimeSpec::milliseconds(10)), None)?;
+                wait(&mut [PollFd::new(&self.inner, PollFlags::OUT)], Some(Duration::from_millis(10)))?;
                 self.state.try_send(UdpSockRef::from(&self.inner), transmit)
             }
             result => result,
@@ -145,8 +143,7 @@ impl SessionSocket {
         };
         let mut count = 0;
         for (buffer, meta) in self.buffers.iter_mut().zip(&metas).take(got) {
-            let at =
-                meta.timestamp.map_or_else(|| clock.now(), |stamp| clock.of_kernel(TimeSpec::from_duration(stamp)));
+            let at = meta.timestamp.map_or_else(|| clock.now(), |stamp| clock.of_kernel(stamp));
             let ce = meta.ecn == Some(EcnCodepoint::Ce);
             let length = meta.len.min(buffer.len());
             for bytes in buffer[..length].chunks_mut(meta.stride.max(1)) {
@@ -157,20 +154,14 @@ impl SessionSocket {
         Ok(count)
     }
 
-    /// Waits for a datagram until `until` ([`Time::NEVER`]: without end); says whether one is there (or an error is to be
+    /// Waits for a datagram until `until` ([`Time::NEVER`]: without end); says whether one may be there (or an error is to be
     /// fetched).
     ///
     /// # Errors
     /// What the system says.
     pub fn wait(&self, clock: Clock, until: Time) -> io::Result<bool> {
-        let left = Duration::from_nanos(until.since(clock.now()).as_nanos());
-        let timeout = (until != Time::NEVER).then(|| TimeSpec::from_duration(left));
-        let mut fds = [PollFd::new(self.inner.as_fd(), PollFlags::POLLIN)];
-        match ppoll(&mut fds, timeout, None) {
-            Ok(ready) => Ok(ready > 0),
-            Err(nix::errno::Errno::EINTR) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
+        let longest = (until != Time::NEVER).then(|| span(until.since(clock.now())));
+        wait(&mut [PollFd::new(&self.inner, PollFlags::IN)], longest)
     }
 }
 

@@ -7,12 +7,11 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::DumbbellWay;
 use paceline_path::DelaySplit;
@@ -23,9 +22,10 @@ use paceline_emulator::frame::Frame;
 use paceline_emulator::port::packet::without_offloads;
 use paceline_emulator::port::{Port, Tun};
 use paceline_emulator::world::Site;
-use paceline_linux::clock::Clock;
+use paceline_linux::clock::{Clock, wait};
 use paceline_linux::interface::Interfaces;
 use paceline_linux::namespace::NamespaceError;
+use rustix::event::{PollFd, PollFlags};
 
 /// Name of the device at both ends.
 const NAME: &str = "tunnel";
@@ -40,7 +40,7 @@ const QUEUE: u32 = 100;
 /// Bytes of the connection that its kernel has not sent yet, at most: what waits, waits at the device (our choice).
 const UNSENT: u32 = 16_384;
 /// How long an end sleeps at most before it looks whether the tunnel is over, ms.
-const SLICE: u16 = 100;
+const SLICE: Duration = Duration::from_millis(100);
 
 /// A running tunnel. Dropping it ends it.
 pub struct Tunnel {
@@ -190,15 +190,12 @@ impl End {
         let mut chunk = vec![0; 65_536];
         while !self.shared.over.load(Ordering::Relaxed) {
             let full = self.written < self.out.len();
-            let stream = if full { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
-            let mut fds = vec![PollFd::new(self.stream.as_fd(), stream)];
+            let stream = if full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let mut fds = vec![PollFd::new(&self.stream, stream)];
             if !full {
-                fds.push(PollFd::new(self.port.fd(), PollFlags::POLLIN));
+                fds.push(PollFd::from_borrowed_fd(self.port.fd(), PollFlags::IN));
             }
-            match poll(&mut fds, PollTimeout::from(SLICE)) {
-                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+            wait(&mut fds, Some(SLICE))?;
             if !full {
                 self.take()?;
             }

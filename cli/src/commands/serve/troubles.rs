@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
+use rustix::io::Errno;
 
 use crate::complaint;
 
@@ -30,9 +30,9 @@ impl Troubles {
     pub(in crate::commands) fn no_session(&mut self, peer: SocketAddr, error: &(dyn Error + 'static)) {
         let root = root_of(error);
         let errno = root.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-        let fix = match errno.map(Errno::from_raw) {
-            Some(Errno::EMFILE | Errno::ENFILE) => "; raise the limit of open files (ulimit -n)",
-            Some(Errno::EAGAIN) => "; raise the limit of threads (ulimit -u, pids.max)",
+        let fix = match errno.map(Errno::from_raw_os_error) {
+            Some(Errno::MFILE | Errno::NFILE) => "; raise the limit of open files (ulimit -n)",
+            Some(Errno::AGAIN) => "; raise the limit of threads (ulimit -u, pids.max)",
             _ => "",
         };
         let text = format!("{peer}: no session: {}{fix}", complaint::with_causes(error));

@@ -71,7 +71,7 @@ impl Shared<Inner> {
         self.sockets().get(&id).cloned()
     }
 
-    /// Waits for an event or the first timer, in `epoll_wait` itself where there may be events: see [`crate::Engine::adopt_as`]. The
+    /// Waits for an event or the first timer, in `epoll_wait` itself where there may be events: see [`crate::Engine::adopt`]. The
     /// alarm `rings_at` that time.
     fn sleep(&self, events: &mut Vec<epoll::Event>, rings_at: &mut Time) {
         let Some(poller) = self.polls() else { return self.rest() };

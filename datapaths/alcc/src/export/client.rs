@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use paceline_cc::foreign::is_hidden;
+use paceline_linux::sockopt;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, recv, socket_with};
 
@@ -47,13 +47,12 @@ impl Ask {
     pub(super) fn begin(place: Place, now: Instant) -> Result<Self, Failure> {
         let socket = place.open().map_err(|_| Failure::Ended)?;
         let stream = connect(&socket).map_err(|error| refused(error, &place, &socket))?;
-        let listener = getsockopt(&stream, PeerCredentials).map_err(|_| Failure::Silent)?;
-        let process = u32::try_from(listener.pid()).unwrap_or(0);
+        let (process, user) = sockopt::peer(&stream).map_err(|_| Failure::Silent)?;
         // A child that a fork made may hold the socket beyond its process's end, and answers no request.
         if process > 0 && !is_there(process) {
             return Err(Failure::Ended);
         }
-        if listener.uid() != place.folder.user || !listens_there(process, &place) {
+        if user != place.folder.user || !listens_there(process, &place) {
             return Err(Failure::Silent);
         }
         Ok(Self { place, stream, process, since: now, answer: Vec::new() })

@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigSet, SigmaskHow};
+use paceline_linux::signals::kept_from;
 use paceline_scrape::{CLIENTS, Clients, Names};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
@@ -62,10 +62,8 @@ impl Export {
     /// When the address for metrics cannot be had, the folder for logs cannot be made, or there are no resources.
     pub fn start(settings: &Settings, enter: fn(), source: Source) -> io::Result<Self> {
         let settings = settings.clone();
-        // Signals are for the application's threads.
-        let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let (entered, begun) = mpsc::channel();
-        let thread = threads::builder("paceline-export").spawn(move || {
+        let run = move || {
             enter();
             match Server::open(&settings, source) {
                 Ok((server, opened)) => {
@@ -74,9 +72,9 @@ impl Export {
                 }
                 Err(error) => drop(entered.send(Err(error))),
             }
-        });
-        mask.thread_set_mask()?;
-        let thread = thread?;
+        };
+        // Signals are for the application's threads.
+        let thread = kept_from(|| threads::builder("paceline-export").spawn(run))??;
         let opened = begun.recv().map_err(io::Error::other)??;
         Ok(Self { thread: Some(thread), opened, pid: std::process::id() })
     }

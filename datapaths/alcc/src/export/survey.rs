@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use paceline_linux::clock;
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::getuid;
 
 use super::client::{Ask, Failure};
@@ -53,7 +54,7 @@ pub fn survey() -> Answers {
         let left = survey.due().saturating_duration_since(Instant::now());
         let mut polled: Vec<PollFd<'_>> = survey.polled().collect();
         // What interrupts it costs a round.
-        let _ = poll(&mut polled, Timespec::try_from(left).ok().as_ref());
+        let _ = clock::wait(&mut polled, Some(left));
         drop(polled);
         survey.proceed();
     }

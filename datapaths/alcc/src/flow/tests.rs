@@ -4,13 +4,13 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 
 use paceline_cc::{Env, Spec};
+use paceline_linux::sockopt::tcp_info;
 use paceline_transport::Hold;
 
 use super::*;
 use crate::link::packet_size;
 use crate::queue::{Budget, Queue};
 use crate::queued;
-use crate::sockopt::tcp_info;
 use crate::stamps::Reader;
 
 fn pair() -> (OwnedFd, TcpStream) {

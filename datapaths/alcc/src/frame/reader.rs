@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use paceline_cc::{ReceiverHalf, Time};
-use rustix::event::{PollFd, PollFlags, poll};
+use paceline_linux::clock::{monotonic, span, wait};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use super::{Connection, News};
-use crate::clock::{now, timespec};
 
 /// Bytes that one read asks the kernel for. 64 KiB: 5 ms at 100 Mbit/s (our choice).
 const BUFFER: usize = 64 * 1024;
@@ -91,7 +91,7 @@ impl Reader {
                     self.connection.end().map_err(invalid)?;
                     self.ended = true;
                 }
-                Ok((_, count)) => (self.at, self.end, self.came_at) = (0, count.min(BUFFER), now()),
+                Ok((_, count)) => (self.at, self.end, self.came_at) = (0, count.min(BUFFER), monotonic()),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -101,7 +101,7 @@ impl Reader {
     /// How long after now an acknowledgement is due; `None` until something arrives.
     pub fn next_timeout(&self) -> Option<Duration> {
         let due = self.connection.next_timeout();
-        (due < Time::NEVER).then(|| Duration::from_nanos((due - now()).as_nanos()))
+        (due < Time::NEVER).then(|| Duration::from_nanos((due - monotonic()).as_nanos()))
     }
 
     /// Delivers what the buffer holds.
@@ -131,7 +131,7 @@ impl Reader {
     /// Writes the acknowledgement that is due, or the rest of one.
     fn acknowledge(&mut self) -> io::Result<()> {
         if self.out.is_empty() && !self.ended {
-            self.connection.ack(now(), &mut self.out);
+            self.connection.ack(monotonic(), &mut self.out);
         }
         while !self.out.is_empty() {
             match send(&self.fd, &self.out, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
@@ -152,11 +152,8 @@ impl Reader {
             events |= PollFlags::OUT;
         }
         let due = self.connection.next_timeout();
-        let timeout = (due < Time::NEVER).then(|| timespec(due - now()));
-        match poll(&mut [PollFd::new(&self.fd, events)], timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let longest = (due < Time::NEVER).then(|| span(due - monotonic()));
+        wait(&mut [PollFd::new(&self.fd, events)], longest).map(drop)
     }
 }
 
@@ -192,7 +189,7 @@ mod tests {
         while connection.acked() < position {
             let count = server.read(&mut buffer).unwrap();
             let mut input = &buffer[..count];
-            while let Some(news) = connection.read(now(), &mut input).unwrap() {
+            while let Some(news) = connection.read(monotonic(), &mut input).unwrap() {
                 if let News::Acked(ack) = news {
                     acks.push(ack);
                 }

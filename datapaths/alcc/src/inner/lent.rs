@@ -81,12 +81,7 @@ impl Inner {
         }
     }
 
-    /// The program's own options, of those that the engine uses.
-    pub(crate) fn program(&self) -> Program {
-        self.lock().flow.link.program
-    }
-
-    /// Changes them.
+    /// Changes the program's own options, of those that the engine uses.
     pub(crate) fn set_program(&self, change: impl FnOnce(&mut Program)) {
         let mut state = self.lock();
         let mut program = state.flow.link.program;
@@ -105,11 +100,10 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use nix::sys::socket::getsockopt;
+    use paceline_linux::sockopt::{MaxPacingRate, getsockopt};
 
     use super::*;
     use crate::descriptors::vacate;
-    use crate::sockopt::MaxPacingRate;
     use crate::stamps::Reader;
     use crate::{Engine, Mode, Options};
 

@@ -11,10 +11,10 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use paceline_linux::sockopt::{UpperProtocol, getsockopt, send_queue, tcp_info};
 use rustix::net::sockopt::{set_socket_linger, socket_linger};
 
 use super::Link;
-use crate::sockopt::{UpperProtocol, send_queue, tcp_info};
 
 /// Looks until two of them agree that nothing was acknowledged in between (our choice: a look takes a microsecond, and
 /// acknowledgements come further apart).
@@ -125,7 +125,7 @@ impl Link {
 
     /// Others have written, unless the kernel adds bytes of its own (kernel TLS).
     fn note_bypass(&mut self, fd: &OwnedFd) {
-        let adds = nix::sys::socket::getsockopt(fd, UpperProtocol).is_ok_and(|name| !name.is_empty());
+        let adds = getsockopt(fd, UpperProtocol).is_ok_and(|name| !name.is_empty());
         if adds {
             self.base = None;
         } else {

@@ -2,9 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use nix::sys::socket::{getsockopt, setsockopt};
-
-use crate::sockopt::{MaxPacingRate, NotSentLowat};
+use paceline_linux::sockopt::{MaxPacingRate, NotSentLowat, getsockopt, setsockopt};
 
 /// What the program has set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -204,7 +204,7 @@ impl PacketSocket {
             let mut arrived = None;
             for control in message.cmsgs().into_iter().flatten() {
                 match control {
-                    ControlMessageOwned::ScmTimestampns(stamp) => arrived = Some(clock.of_kernel(stamp)),
+                    ControlMessageOwned::ScmTimestampns(stamp) => arrived = Some(clock.of_kernel(stamp.into())),
                     ControlMessageOwned::RxqOvfl(dropped) => self.overflowed = u64::from(dropped),
                     _ => {}
                 }

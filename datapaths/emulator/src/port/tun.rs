@@ -6,8 +6,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::errno::Errno;
-use nix::sys::uio::writev;
+use rustix::io::{Errno, read, writev};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::offload::knows_datagrams;
@@ -40,8 +39,8 @@ impl Tun {
     /// # Errors
     /// Without `/dev/net/tun`, without the right to administer the namespace, or when the name is in use.
     pub fn create(name: &str) -> io::Result<Self> {
-        Self::with_offload(name, true).or_else(|error| match error.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EINVAL | Errno::EOPNOTSUPP) => Self::with_offload(name, false),
+        Self::with_offload(name, true).or_else(|error| match Errno::from_io_error(&error) {
+            Some(Errno::INVAL | Errno::OPNOTSUPP) => Self::with_offload(name, false),
             _ => Err(error),
         })
     }
@@ -82,7 +81,7 @@ impl Port for Tun {
 
     fn read(&mut self, clock: Clock, frames: &mut Vec<Frame>) -> io::Result<bool> {
         for _ in 0..BATCH {
-            match nix::unistd::read(&self.device, &mut self.slot) {
+            match read(&self.device, &mut self.slot[..]) {
                 Ok(length) => self.take(length, clock, frames),
                 Err(error) if refusal(&error.into()) => return Ok(true),
                 Err(error) => return Err(error.into()),
@@ -95,7 +94,7 @@ impl Port for Tun {
         let mut refused = 0;
         let mut sent = |slices: &[IoSlice<'_>], packets| match writev(&self.device, slices) {
             Ok(_) => Ok(()),
-            Err(error) if refusal(&error.into()) || error == Errno::EINVAL => {
+            Err(error) if refusal(&error.into()) || error == Errno::INVAL => {
                 refused += packets;
                 Ok(())
             }

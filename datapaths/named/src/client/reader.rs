@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use paceline_icn::fetch::FetchStats;
 use paceline_icn::{Manifest, Name, SignedRecord};
+use rustix::event::{EventfdFlags, eventfd};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -37,12 +38,12 @@ pub(super) struct Back {
     /// Bytes that were read.
     consumed: AtomicU64,
     stop: AtomicBool,
-    bell: EventFd,
+    bell: OwnedFd,
 }
 
 impl Back {
     pub(super) fn new() -> io::Result<Self> {
-        let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { consumed: AtomicU64::new(0), stop: AtomicBool::new(false), bell })
     }
 
@@ -55,7 +56,7 @@ impl Back {
     }
 
     /// Wakes the requester when it becomes readable.
-    pub(super) fn bell(&self) -> &EventFd {
+    pub(super) fn bell(&self) -> &OwnedFd {
         &self.bell
     }
 
@@ -67,7 +68,7 @@ impl Back {
 
     fn ring(&self) {
         // It rings already when it is full.
-        let _ = self.bell.write(1);
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 }
 

@@ -9,13 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
 use paceline_cc::{Nanos, Time};
 use paceline_icn::fetch::{Fetch, FetchConfig, Output, Saved, SourceId};
 use paceline_icn::{FlowConfig, Name, UNIT, UnitPlace};
-use paceline_linux::clock::Clock;
+use paceline_linux::clock::{Clock, span, wait};
 use paceline_linux::thread::set_timer_slack;
+use rustix::event::{PollFd, PollFlags};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::link::{Link, Looked};
@@ -301,15 +300,12 @@ impl Requester {
             until = until.min(link.next_look());
         }
         let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(self.links.len() + 1);
-        fds.push(PollFd::new(self.back.bell().as_fd(), PollFlags::POLLIN));
-        fds.extend(self.links.iter().map(|(_, link)| PollFd::new(link.socket.as_fd(), PollFlags::POLLIN)));
-        let left = TimeSpec::from_duration(Duration::from_nanos(until.since(self.clock.now()).as_nanos()));
-        match ppoll(&mut fds, Some(left), None) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(errno) => return Err(FetchError::System { what: "waiting for units".into(), source: errno.into() }),
-        }
-        if fds[0].any().unwrap_or(false) {
-            let _ = self.back.bell().read();
+        fds.push(PollFd::new(self.back.bell(), PollFlags::IN));
+        fds.extend(self.links.iter().map(|(_, link)| PollFd::from_borrowed_fd(link.socket.as_fd(), PollFlags::IN)));
+        wait(&mut fds, Some(span(until.since(self.clock.now()))))
+            .map_err(|source| FetchError::System { what: "waiting for units".into(), source })?;
+        if !fds[0].revents().is_empty() {
+            let _ = rustix::io::read(self.back.bell(), &mut [0; 8]);
         }
         Ok(())
     }

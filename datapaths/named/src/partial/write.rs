@@ -7,8 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nix::errno::Errno;
-use nix::sys::uio::pwritev;
+use rustix::io::{Errno, pwritev};
 
 #[cfg(doc)]
 use super::Form;
@@ -169,14 +168,13 @@ impl Partial {
 fn write_vectored(file: &File, slices: &mut [IoSlice<'_>], offset: u64) -> std::io::Result<()> {
     let (mut rest, mut at) = (slices, offset);
     while !rest.is_empty() {
-        let position = i64::try_from(at).map_err(|_| std::io::Error::from(std::io::ErrorKind::FileTooLarge))?;
-        match pwritev(file, rest, position) {
+        match pwritev(file, rest, at) {
             Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
             Ok(written) => {
                 at += written as u64;
                 IoSlice::advance_slices(&mut rest, written);
             }
-            Err(Errno::EINTR) => {}
+            Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -2,14 +2,13 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
 use paceline_icn::resolve::Found;
 use paceline_icn::wire::{MAX_MESSAGE, MissingReason, PADDED, UnitAnswer, UnitRequest};
 use paceline_icn::{Name, Ranges};
+use paceline_linux::clock::wait;
+use rustix::event::{PollFd, PollFlags};
 
 use super::{ResolveError, any_like, random, resolve, system};
 
@@ -73,13 +72,8 @@ pub fn measure(name: &Name, places: &[SocketAddr], patience: Duration) -> Result
         if now >= end {
             break;
         }
-        let mut fds: Vec<PollFd<'_>> =
-            sockets.iter().map(|(_, socket)| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
-        let left = TimeSpec::from_duration(next.min(end).saturating_duration_since(now));
-        match ppoll(&mut fds, Some(left), None) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(errno) => return Err(system("waiting for answers")(errno.into())),
-        }
+        let mut fds: Vec<PollFd<'_>> = sockets.iter().map(|(_, socket)| PollFd::new(socket, PollFlags::IN)).collect();
+        wait(&mut fds, Some(next.min(end).saturating_duration_since(now))).map_err(system("waiting for answers"))?;
         let now = Instant::now();
         for (_, socket) in &sockets {
             while let Some(length) = received(socket, &mut buffer) {

@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg, setsockopt, sockopt};
-use nix::sys::time::TimeSpec;
 use paceline_icn::UNIT;
 use paceline_icn::wire::DATA_HEAD;
+use paceline_linux::clock::wait;
+use rustix::event::{PollFd, PollFlags};
 use socket2::{Domain, Protocol, Type};
 
 /// Bytes of a unit's message: that of the segments.
@@ -94,11 +94,8 @@ impl Socket {
     /// Waits for a datagram here or at one of the `others`, this long at most.
     pub(super) fn wait<'a>(&'a self, most: Duration, others: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<()> {
         let sockets = std::iter::once(self.inner.as_fd()).chain(others);
-        let mut fds: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
-        match ppoll(&mut fds, Some(TimeSpec::from_duration(most.min(PATIENCE))), None) {
-            Ok(_) | Err(Errno::EINTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        let mut fds: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)).collect();
+        wait(&mut fds, Some(most.min(PATIENCE))).map(drop)
     }
 }
 

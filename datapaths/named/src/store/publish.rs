@@ -6,13 +6,12 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
-use nix::fcntl::{FallocateFlags, fallocate};
-use nix::sys::statvfs::fstatvfs;
 use paceline_files::Draft;
 use paceline_icn::layout::FANOUT;
 use paceline_icn::manifest::check_media_type;
 use paceline_icn::{BadSource, Builder, Name, UNIT};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::io::Errno;
 
 use super::collection::{COLLECTION, Collection};
 use super::error::{StoreError, cannot, write_failed};
@@ -216,15 +215,14 @@ impl Store {
 /// Sees to it that there is room for this many bytes, where the file system can.
 fn reserve(file: &File, bytes: u64, of: &Path) -> Result<(), StoreError> {
     let full = || StoreError::Full { path: of.to_owned() };
-    let Ok(length) = i64::try_from(bytes) else { return Err(full()) };
     // First: some file systems reserve all that there is before they refuse, and others would find the disk full meanwhile.
-    let room = fstatvfs(file).map(|system| system.blocks_available() * system.fragment_size());
+    let room = fstatvfs(file).map(|system| system.f_bavail * system.f_frsize);
     if room.is_ok_and(|room| room < bytes) {
         return Err(full());
     }
-    match fallocate(file, FallocateFlags::empty(), 0, length) {
-        Err(error @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => Err(match error {
-            Errno::EFBIG => cannot("written", of, error.into()),
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(match error {
+            Errno::FBIG => cannot("written", of, error.into()),
             _ => full(),
         }),
         // It is not for every file system.

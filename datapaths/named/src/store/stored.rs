@@ -5,10 +5,10 @@ use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use nix::sys::uio::preadv;
 use paceline_icn::manifest::name_of;
 use paceline_icn::name::NameKind;
 use paceline_icn::{Layout, Manifest, Name, SignedRecord, UNIT, Units};
+use rustix::io::{Errno, preadv};
 
 use super::error::{StoreError, cannot};
 use super::{Links, is_in_place, open_file};
@@ -194,16 +194,15 @@ pub(crate) fn read_vectored(file: &File, buffers: &mut [IoSliceMut<'_>], offset:
     let mut at = offset;
     IoSliceMut::advance_slices(&mut rest, 0);
     while !rest.is_empty() {
-        let position = i64::try_from(at).map_err(|_| ReadError::Absent)?;
         let together = rest.len().min(MOST_BUFFERS);
-        match preadv(file, &mut rest[..together], position) {
+        match preadv(file, &mut rest[..together], at) {
             // The file became shorter.
             Ok(0) => return Err(ReadError::Changed),
             Ok(read) => {
                 at += read as u64;
                 IoSliceMut::advance_slices(&mut rest, read);
             }
-            Err(nix::errno::Errno::EINTR) => {}
+            Err(Errno::INTR) => {}
             Err(error) => return Err(ReadError::Io(error.into())),
         }
     }

@@ -7,6 +7,7 @@ use paceline_icn::name::NameKind;
 use paceline_icn::{UNIT, UnitPlace as In};
 use paceline_named::store::{COLLECTION, Collection, Store, StoreError, What, create_key, read_key};
 use proptest::prelude::*;
+use rustix::fs::{CWD, Mode, mkfifoat};
 
 use super::{Place, line, random};
 
@@ -72,7 +73,7 @@ fn what_cannot_be_published_is_refused_in_one_line_and_leaves_nothing() {
     symlink(at("empty"), at("links/folder")).expect("room");
     refused("links", "is a link to a folder");
     place.file("pipes/a", b"a");
-    nix::unistd::mkfifo(&at("pipes/pipe"), nix::sys::stat::Mode::S_IRWXU).expect("room");
+    mkfifoat(CWD, at("pipes/pipe"), Mode::RWXU).expect("room");
     refused("pipes", "is neither a file nor a folder");
     refused("store", "is the store itself");
     // A file of the system whose length is not what is read from it.
@@ -103,8 +104,8 @@ fn a_disk_without_room_keeps_nothing() {
         eprintln!("skipped: this file system has no files of 8 TB");
         return;
     }
-    let disk = nix::sys::statvfs::fstatvfs(&huge).expect("a file");
-    if disk.blocks_available() * disk.fragment_size() >= 1 << 43 {
+    let disk = rustix::fs::fstatvfs(&huge).expect("a file");
+    if disk.f_bavail * disk.f_frsize >= 1 << 43 {
         eprintln!("skipped: there is room for 8 TB");
         return;
     }

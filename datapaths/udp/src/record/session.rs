@@ -8,9 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use paceline_cc::{Nanos, Rate};
 use paceline_linux::clock::Clock;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{EndRecording, RecordingSide, Terms, record};
 use crate::seal::TAG;
@@ -251,5 +251,5 @@ fn hello(job: SessionJob, name: String) -> Hello {
 
 /// A file that has no name.
 fn in_memory() -> io::Result<File> {
-    Ok(memfd_create(c"trace", MFdFlags::MFD_CLOEXEC)?.into())
+    Ok(memfd_create(c"trace", MemfdFlags::CLOEXEC)?.into())
 }

@@ -7,16 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags};
 use paceline_alcc::frame::{MAX_HEADER, Reader};
 use paceline_cc::{Env, Nanos, Time};
 use paceline_experiment::Flow;
 
 use super::Ledger;
 use crate::race::{FlowError, contestant};
-use paceline_linux::clock::Clock;
+use paceline_linux::clock::{Clock, span, wait};
 use paceline_linux::thread::cpu_time;
+use rustix::event::{PollFd, PollFlags};
 
 /// What one read takes at most.
 const CHUNK: usize = 256 * 1024;
@@ -110,14 +109,11 @@ impl Receiving {
             if let Some(error) = broken {
                 return Err(failed(error));
             }
-            let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
-            fds.extend(connections.iter().map(|one| PollFd::new(one.reading.as_fd(), PollFlags::POLLIN)));
-            let left = Duration::from_nanos(end.since(self.clock.now()).min(LOOK).as_nanos());
+            let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(&self.listener, PollFlags::IN)];
+            fds.extend(connections.iter().map(|one| PollFd::from_borrowed_fd(one.reading.as_fd(), PollFlags::IN)));
+            let left = span(end.since(self.clock.now()).min(LOOK));
             let left = connections.iter().filter_map(|one| one.reading.next_timeout()).fold(left, Duration::min);
-            match nix::poll::ppoll(&mut fds, Some(nix::sys::time::TimeSpec::from_duration(left)), None) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(error) => return Err(failed(error.into())),
-            }
+            wait(&mut fds, Some(left)).map_err(failed)?;
         }
         outcome.cpu = cpu_time();
         Ok(outcome)

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags};
 use paceline_alcc::{Mode, Options, Socket as Above};
 use paceline_cc::{Distribution, Env, Nanos, Time};
 use paceline_experiment::{AppTurn, Application, Flow, Layer, Sample, Seed, Workload};
-use paceline_linux::clock::Clock;
+use paceline_linux::clock::{Clock, span};
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
 use paceline_linux::thread::cpu_time;
 use paceline_transport::SenderStats;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Engines, Entry, KernelFlow, Ledger, PROBE, Served, TIMESTAMPS};
@@ -174,7 +174,7 @@ impl Sending {
         socket.set_nonblocking(true)?;
         let began = self.clock.now();
         match socket.connect(&self.to.into()) {
-            Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {}
             result => result?,
         }
         let stream = TcpStream::from(socket);
@@ -363,14 +363,10 @@ fn wait(state: &mut State, end: Time, clock: Clock) -> io::Result<()> {
     let wanting = |connection: &TcpConnection| connection.written < connection.allowed;
     let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(state.connections.len());
     for connection in state.connections.iter().filter(|connection| wanting(connection)) {
-        fds.push(PollFd::new(connection.room(), PollFlags::POLLOUT));
+        fds.push(PollFd::from_borrowed_fd(connection.room(), PollFlags::OUT));
     }
-    let timeout = nix::sys::time::TimeSpec::from_duration(Duration::from_nanos(left.as_nanos()));
-    match nix::poll::ppoll(&mut fds, Some(timeout), None) {
-        Ok(_) | Err(Errno::EINTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+    paceline_linux::clock::wait(&mut fds, Some(span(left)))?;
+    let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
     let asked = state.connections.iter_mut().filter(|connection| wanting(connection));
     for (connection, ready) in asked.zip(ready) {
         connection.blocked = !ready;

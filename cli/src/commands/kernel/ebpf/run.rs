@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use nix::sys::signal::kill;
-use nix::unistd::Pid;
-use paceline_emulator::command::{Signals, unblocked};
+use paceline_emulator::command::{PASSED_ON, unblocked};
 use paceline_files::Draft;
 use paceline_kernel::{Cgroup, Selection};
+use paceline_linux::signals::Signals;
+use rustix::process::{Pid, kill_process};
 use serde_json::json;
 
 use super::super::RunArgs;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(not_started(&error)),
     };
     // Before anything is loaded, and before any thread starts.
-    let signals = Signals::take().context("cannot take signals")?;
+    let signals = Signals::take(&PASSED_ON).context("cannot take signals")?;
     let held = named.load_or_share(&args.reports)?;
     let cgroup = Cgroup::create()?;
     let selection = Selection::start(cgroup.open()?.as_fd(), module.name)?;
@@ -82,7 +82,7 @@ fn shown(command: &[OsString]) -> String {
 /// Waits for the end of the command and answers its exit status, as a shell has it; passes signals on. Those of the terminal
 /// reach the command anyway.
 fn attend(mut child: Child, signals: &Signals, held: &Held) -> anyhow::Result<u8> {
-    let command = Pid::from_raw(child.id().cast_signed());
+    let command = Pid::from_child(&child);
     let mut left = held.agent().map(LeftToCubic::new);
     loop {
         if let (Some(left), Some(agent)) = (&mut left, held.agent()) {
@@ -93,7 +93,7 @@ fn attend(mut child: Child, signals: &Signals, held: &Held) -> anyhow::Result<u8
             return Ok(u8::try_from(shell).unwrap_or(u8::MAX));
         }
         for signal in signals.sent() {
-            let _ = kill(command, signal);
+            let _ = kill_process(command, signal);
         }
         thread::sleep(ROUND);
     }

@@ -1,13 +1,16 @@
-//! Socket options, and one question, for which no safe call exists elsewhere.
+//! Socket options, and one question, for which rustix has no call.
 
 use std::io;
 use std::os::fd::AsFd;
 
-use nix::sys::socket::getsockopt;
-use nix::sys::socket::sockopt::GetOsString;
-use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
-use paceline_linux::tcp::TcpInfo;
+use nix::sys::socket::sockopt::{GetOsString, PeerCredentials};
+use nix::sys::socket::{self, GetSockOpt, SetSockOpt};
+use nix::{getsockopt_impl, libc, setsockopt_impl, sockopt_impl};
 use rustix::ioctl::{Getter, ioctl};
+
+use crate::tcp::TcpInfo;
+
+pub use nix::sys::socket::sockopt::{UdpGroSegment, UdpGsoSegment};
 
 /// `struct tcp_info` up to `tcpi_sndbuf_limited`, which Linux has had since 4.10.
 const TCP_INFO_BYTES: usize = 192;
@@ -54,11 +57,37 @@ sockopt_impl!(
     GetOsString<[u8; 16]>
 );
 
+/// The value of an option.
+///
+/// # Errors
+/// The kernel's.
+pub fn getsockopt<O: GetSockOpt>(fd: &impl AsFd, option: O) -> io::Result<O::Val> {
+    Ok(socket::getsockopt(fd, option)?)
+}
+
+/// Sets an option.
+///
+/// # Errors
+/// The kernel's.
+pub fn setsockopt<O: SetSockOpt>(fd: &impl AsFd, option: O, value: &O::Val) -> io::Result<()> {
+    Ok(socket::setsockopt(fd, option, value)?)
+}
+
+/// The process and the user at the other end of a Unix socket (`SO_PEERCRED`); process 0 is one that cannot be seen from here, which
+/// rustix has no value for.
+///
+/// # Errors
+/// The kernel's.
+pub fn peer(fd: &impl AsFd) -> io::Result<(u32, u32)> {
+    let peer = getsockopt(fd, PeerCredentials)?;
+    Ok((u32::try_from(peer.pid()).unwrap_or(0), peer.uid()))
+}
+
 /// What the kernel knows of the connection.
 ///
 /// # Errors
 /// The kernel's: not a TCP socket.
-pub(crate) fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
+pub fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
     Ok(TcpInfo::read(&getsockopt(fd, RawTcpInfo)?).expect("it is longer than what every Linux has"))
 }
 
@@ -66,7 +95,7 @@ pub(crate) fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
 ///
 /// # Errors
 /// The kernel's.
-pub(crate) fn send_queue(fd: &impl AsFd) -> rustix::io::Result<u64> {
+pub fn send_queue(fd: &impl AsFd) -> rustix::io::Result<u64> {
     // `SIOCOUTQ` is this number (linux/sockios.h).
     type SendQueue = Getter<{ libc::TIOCOUTQ as rustix::ioctl::Opcode }, libc::c_int>;
     #[expect(unsafe_code, reason = "no crate offers this question as a safe call")]
