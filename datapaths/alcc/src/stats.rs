@@ -1,7 +1,8 @@
 //! What limits a socket, and what those that are closed have done.
 
 /// What kept a socket from sending more, at the time of asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum LimitedBy {
     /// Nothing: it is sending.
     #[default]
@@ -13,19 +14,8 @@ pub enum LimitedBy {
     /// The controller's next sending time has not come.
     Pacing,
     /// TCP takes no more: its window or its buffer is full.
+    #[strum(serialize = "layer below")]
     LayerBelow,
-}
-
-impl std::fmt::Display for LimitedBy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Nothing => "nothing",
-            Self::Application => "application",
-            Self::Window => "window",
-            Self::Pacing => "pacing",
-            Self::LayerBelow => "layer below",
-        })
-    }
 }
 
 /// What the sockets of an engine that are closed have done.

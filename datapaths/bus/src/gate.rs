@@ -9,6 +9,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use strum::VariantArray;
+
 use crate::envelope::Envelope;
 use crate::key::{Keys, PublisherRole, is_name};
 use crate::subject::{BusSubject, MessageKind};
@@ -30,77 +32,39 @@ pub enum Trust {
     Keys(Keys),
 }
 
-/// Why a message was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// Why a message was refused, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error, VariantArray)]
 pub enum RefusalReason {
     /// It is not a message of telemetry.
+    #[error("it is not a message of telemetry; keep other publishers off int.v1.>")]
     Malformed,
     /// There is no key of its publisher.
+    #[error("there is no key of this publisher; copy its NAME.key here")]
     Stranger,
     /// It has no MAC.
+    #[error("it has no MAC; give its publisher --keys")]
     Unsigned,
     /// Its MAC is not by its publisher's key.
+    #[error("its MAC is not by the key of this publisher here; copy its NAME.key again")]
     WrongKey,
     /// Its publisher may not speak of this.
+    #[error("the key of this publisher has not the role for it; see the first word of NAME.key")]
     Role,
     /// It is too old.
+    #[error("it is too old; is the clock of its publisher right?")]
     Stale,
     /// It is from the future.
+    #[error("it is from the future; is the clock of its publisher right?")]
     Ahead,
     /// It came before, or a newer one did.
+    #[error("it, or a newer one, came before")]
     Replay,
     /// Its text is not a report, or not one of this subject.
+    #[error("its text is not a report of its subject")]
     Content,
     /// It is of a namespace, or a version, that is not known here.
+    #[error("its namespace or version is not known; run the same paceline at both ends")]
     Namespace,
-}
-
-impl RefusalReason {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::Malformed,
-        Self::Stranger,
-        Self::Unsigned,
-        Self::WrongKey,
-        Self::Role,
-        Self::Stale,
-        Self::Ahead,
-        Self::Replay,
-        Self::Content,
-        Self::Namespace,
-    ];
-
-    /// A word for it, in figures.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::Stranger => "stranger",
-            Self::Unsigned => "unsigned",
-            Self::WrongKey => "wrong_key",
-            Self::Role => "role",
-            Self::Stale => "stale",
-            Self::Ahead => "ahead",
-            Self::Replay => "replay",
-            Self::Content => "content",
-            Self::Namespace => "namespace",
-        }
-    }
-
-    /// What it was, and what to do.
-    const fn line(self) -> &'static str {
-        match self {
-            Self::Malformed => "it is not a message of telemetry; keep other publishers off int.v1.>",
-            Self::Stranger => "there is no key of this publisher; copy its NAME.key here",
-            Self::Unsigned => "it has no MAC; give its publisher --keys",
-            Self::WrongKey => "its MAC is not by the key of this publisher here; copy its NAME.key again",
-            Self::Role => "the key of this publisher has not the role for it; see the first word of NAME.key",
-            Self::Stale => "it is too old; is the clock of its publisher right?",
-            Self::Ahead => "it is from the future; is the clock of its publisher right?",
-            Self::Replay => "it, or a newer one, came before",
-            Self::Content => "its text is not a report of its subject",
-            Self::Namespace => "its namespace or version is not known; run the same paceline at both ends",
-        }
-    }
 }
 
 /// A message was refused.
@@ -118,7 +82,7 @@ impl fmt::Display for MessageRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = |text: &str| if text.is_empty() { "?".to_owned() } else { text.to_owned() };
         let (subject, publisher) = (known(&self.subject), known(&self.publisher));
-        write!(f, "a message on {subject} by {publisher} is refused: {}", self.reason.line())
+        write!(f, "a message on {subject} by {publisher} is refused: {}", self.reason)
     }
 }
 
@@ -127,7 +91,7 @@ impl fmt::Display for MessageRefused {
 pub struct GateCounts {
     /// Let in.
     pub taken: u64,
-    refused: [u64; RefusalReason::ALL.len()],
+    refused: [u64; RefusalReason::VARIANTS.len()],
 }
 
 impl GateCounts {

@@ -11,6 +11,7 @@ use data_encoding::HEXLOWER;
 use paceline_files::{followed, secret};
 use ring::hmac;
 use ring::rand::SecureRandom;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// Bytes of a key: as many as the hash has (RFC 2104 section 3).
 const KEY_BYTES: usize = 32;
@@ -21,8 +22,11 @@ const FILE_MAX: u64 = 512;
 /// What the name of a key's file ends in.
 const ENDING: &str = "key";
 
-/// What a publisher may say. Its key's file names its roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// What a publisher may say. Its key's file names its roles, in lower case, and so do subjects.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum PublisherRole {
     /// Reports of flows.
     Sink,
@@ -32,26 +36,6 @@ pub enum PublisherRole {
     Controller,
     /// Nothing but a sign of life: the sender's agent.
     Agent,
-}
-
-impl PublisherRole {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Sink, Self::Hop, Self::Controller, Self::Agent];
-
-    /// Its name in files and subjects.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sink => "sink",
-            Self::Hop => "hop",
-            Self::Controller => "controller",
-            Self::Agent => "agent",
-        }
-    }
-
-    /// The one with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
-    }
 }
 
 /// Whether a text can name a publisher, a host or a domain: letters, digits, `-` and `_`, at most 63.
@@ -115,7 +99,7 @@ impl PublisherKey {
     /// Reads a key from the text of its file.
     pub fn parse(text: &str) -> Option<Self> {
         let (roles, digits) = text.strip_suffix('\n').unwrap_or(text).split_once(' ')?;
-        let roles = roles.split(',').map(PublisherRole::named).collect::<Option<Vec<_>>>()?;
+        let roles = roles.split(',').map(|role| role.parse().ok()).collect::<Option<Vec<_>>>()?;
         Some(Self::new(&roles, &from_hex(digits)?))
     }
 
@@ -209,7 +193,7 @@ impl Keys {
             _ => PublisherKeyError::File { path: path.clone(), error },
         };
         fs::create_dir_all(folder).map_err(of)?;
-        let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+        let roles: Vec<&str> = roles.iter().map(|role| role.into()).collect();
         secret::create(&path, format!("{} {}\n", roles.join(","), HEXLOWER.encode(&bytes)).as_bytes()).map_err(of)?;
         Ok(path)
     }

@@ -42,5 +42,7 @@ pub use key::{Keys, PublisherKey, PublisherKeyError, PublisherRole, is_name};
 pub use memory::Hub;
 pub use message::{BusMessage, Control, Health, MessageBody, flow_number};
 pub use options::{BusError, BusOptions, MessageFigures};
+/// Lists all of [`PublisherRole`] and [`RefusalReason`].
+pub use strum::VariantArray;
 pub use subject::{BusSubject, MessageKind, SubjectFilter};
 pub use subscription::Subscription;

@@ -73,7 +73,7 @@ pub enum BusError {
     )]
     NoKeys(Address),
     /// It has no key to sign with.
-    #[error("there is no key of '{name}' for the role {}; make one with: paceline int key {name} --role {0}", role.name())]
+    #[error("there is no key of '{name}' for the role {role}; make one with: paceline int key {name} --role {role}")]
     NoKey {
         /// Who would publish.
         name: String,

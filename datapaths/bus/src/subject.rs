@@ -42,7 +42,7 @@ impl Display for BusSubject {
             MessageKind::Flow(flow) => write!(f, "flow.{flow:08x}"),
             MessageKind::Node(node) => write!(f, "node.{node}"),
             MessageKind::Control(host) => write!(f, "ctl.{host}"),
-            MessageKind::Health { role, host } => write!(f, "health.{}.{host}", role.name()),
+            MessageKind::Health { role, host } => write!(f, "health.{role}.{host}"),
         }
     }
 }
@@ -66,9 +66,7 @@ impl FromStr for BusSubject {
             }
             ["node", node] => MessageKind::Node(node.parse().map_err(|_| NoSubject)?),
             ["ctl", to] => MessageKind::Control(host(to)?),
-            ["health", role, of] => {
-                MessageKind::Health { role: PublisherRole::named(role).ok_or(NoSubject)?, host: host(of)? }
-            }
+            ["health", role, of] => MessageKind::Health { role: role.parse().map_err(|_| NoSubject)?, host: host(of)? },
             _ => return Err(NoSubject),
         };
         let subject = Self { domain: host(domain)?, kind };

@@ -14,19 +14,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use paceline_bus::{
     Address, Bus, BusError, BusMessage, BusOptions, Control, GateCounts, Health, Hub, Keys, MessageBody, MessageKind,
-    PublisherKey, PublisherRole, RefusalReason, SubjectFilter, Subscription, flow_number, seal,
+    PublisherKey, PublisherRole, RefusalReason, SubjectFilter, Subscription, VariantArray, flow_number, seal,
 };
 use paceline_telemetry::{FlowReport, NodeReport, Tuple};
 use server::Server;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-const ROLES: [PublisherRole; 4] = PublisherRole::ALL;
+const ROLES: &[PublisherRole] = PublisherRole::VARIANTS;
 
 fn keys() -> Keys {
     Keys::default()
         .with("sta2", PublisherKey::new(&[PublisherRole::Sink], &[1; 32]))
-        .with("all", PublisherKey::new(&ROLES, &[2; 32]))
+        .with("all", PublisherKey::new(ROLES, &[2; 32]))
 }
 
 fn options(name: &str, role: Option<PublisherRole>) -> BusOptions {
@@ -274,7 +274,7 @@ fn who_has_no_key_is_not_believed() {
     wait(|| reader.counts().all_refused() >= attempts.len() as u64 + 4);
     let count = |counts: &GateCounts, reason| counts.refused(reason);
     let counts = reader.counts();
-    for reason in RefusalReason::ALL {
+    for &reason in RefusalReason::VARIANTS {
         let expected = attempts.iter().filter(|(expected, _)| *expected == reason).count() as u64;
         let more = match reason {
             RefusalReason::Replay => 3,

@@ -5,6 +5,7 @@
 use std::fs;
 
 use paceline_cc::{Nanos, Rate};
+use strum::{FromRepr, IntoStaticStr};
 
 use crate::layout::{u16_at, u32_at, u64_at};
 
@@ -22,7 +23,9 @@ pub fn controllers() -> Vec<String> {
 }
 
 /// How a connection stands with losses (`enum tcp_ca_state`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, FromRepr, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+#[repr(u8)]
 pub enum Recovery {
     /// Nothing is missing.
     #[default]
@@ -34,29 +37,14 @@ pub enum Recovery {
     /// Losses are repaired.
     Repairing,
     /// The retransmission timer has fired.
+    #[strum(serialize = "timed out")]
     TimedOut,
 }
 
 impl Recovery {
     /// In a word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Disorder => "disorder",
-            Self::Reducing => "reducing",
-            Self::Repairing => "repairing",
-            Self::TimedOut => "timed out",
-        }
-    }
-
-    const fn of(state: u8) -> Self {
-        match state {
-            0 => Self::Open,
-            1 => Self::Disorder,
-            2 => Self::Reducing,
-            3 => Self::Repairing,
-            _ => Self::TimedOut,
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -126,7 +114,7 @@ impl TcpInfo {
         let retransmits = u32_at(raw, 100)?;
         Some(Self {
             state: raw[0],
-            recovery: Recovery::of(raw[1]),
+            recovery: Recovery::from_repr(raw[1]).unwrap_or(Recovery::TimedOut),
             backoff: raw[4],
             app_limited: raw[7] & 1 != 0,
             mss: word(16),

@@ -1,6 +1,5 @@
 //! How the kernel schedules the calling thread, and the CPU time that it and its process have had.
 
-use std::fmt;
 use std::num::NonZeroU64;
 
 use paceline_cc::Nanos;
@@ -16,24 +15,17 @@ use crate::clock::{nanos_of, read};
 pub const FIRST: i32 = -15;
 
 /// How the kernel schedules a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Scheduling {
     /// `SCHED_FIFO` at the lowest real-time priority.
+    #[strum(serialize = "real-time priority")]
     RealTime,
     /// Nice -15.
+    #[strum(serialize = "nice -15")]
     Nice,
     /// As any other thread: neither was permitted.
+    #[strum(serialize = "ordinary priority")]
     Ordinary,
-}
-
-impl fmt::Display for Scheduling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RealTime => "real-time priority",
-            Self::Nice => "nice -15",
-            Self::Ordinary => "ordinary priority",
-        })
-    }
 }
 
 /// Asks for the best scheduling that the calling thread may have. A real-time thread has to leave the processor to others of its own

@@ -57,7 +57,7 @@ pub enum MalformedPacket {
 pub struct Beyond;
 
 /// Kinds of packets: the low four bits of the first byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::FromRepr)]
 #[repr(u8)]
 pub enum PacketKind {
     /// The client asks for a session.
@@ -74,21 +74,6 @@ pub enum PacketKind {
     Close = 6,
     /// The server will not take the session on.
     Refuse = 7,
-}
-
-impl PacketKind {
-    fn of(number: u8) -> Result<Self, MalformedPacket> {
-        Ok(match number {
-            1 => Self::Hello,
-            2 => Self::Challenge,
-            3 => Self::Welcome,
-            4 => Self::Data,
-            5 => Self::Ack,
-            6 => Self::Close,
-            7 => Self::Refuse,
-            other => return Err(MalformedPacket::Kind(other)),
-        })
-    }
 }
 
 /// The first twelve bytes.
@@ -116,7 +101,7 @@ impl PacketHeader {
             return Err(MalformedPacket::Version(first >> 4));
         }
         Ok(Self {
-            kind: PacketKind::of(first & 15)?,
+            kind: PacketKind::from_repr(first & 15).ok_or(MalformedPacket::Kind(first & 15))?,
             flags: reader.u8()?,
             session: reader.u32()?,
             number: reader.u48()?,

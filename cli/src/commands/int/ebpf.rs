@@ -26,7 +26,7 @@ pub(super) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 }
 
 fn key(args: &KeyArgs) -> anyhow::Result<ExitCode> {
-    let roles: Option<Vec<PublisherRole>> = args.roles.iter().map(|role| PublisherRole::named(role)).collect();
+    let roles: Result<Vec<PublisherRole>, _> = args.roles.iter().map(|role| role.parse()).collect();
     let path = Keys::make(&args.keys, &args.name, &roles.context("a role that there is not")?)?;
     let path = path.display();
     crate::print::out(&if args.json {

@@ -1,16 +1,19 @@
 //! The messages, each to and from bytes. A message has one form: what can be read is written again as it was.
 
 use paceline_cc::foreign::is_hidden;
+use strum::{FromRepr, IntoStaticStr};
 
 use super::token::{PROOF, Proof};
 use super::{Breach, MAX_HALF, MAX_MESSAGE, MAX_NAME, MAX_REQUEST, MAX_SCOPE, NONCE};
 use crate::frame::varint::{self, Read};
 
 /// What a client asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+#[repr(u8)]
 pub enum Kind {
     /// To take a file.
-    Put,
+    Put = 1,
     /// To give one.
     Get,
     /// To say how large one is.
@@ -22,17 +25,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [(u8, Self); 5] =
-        [(1, Self::Put), (2, Self::Get), (3, Self::Stat), (4, Self::Discard), (5, Self::Generate)];
-
-    fn code(self) -> u8 {
-        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or(0, |(code, _)| *code)
-    }
-
-    fn of(code: u8) -> Result<Self, Breach> {
-        Self::ALL.iter().find(|(known, _)| *known == code).map(|(_, kind)| *kind).ok_or(Breach::Kind(code))
-    }
-
     /// It is about a file, which has a name.
     pub fn has_name(self) -> bool {
         matches!(self, Self::Put | Self::Get | Self::Stat)
@@ -40,13 +32,7 @@ impl Kind {
 
     /// One word for it.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Put => "put",
-            Self::Get => "get",
-            Self::Stat => "stat",
-            Self::Discard => "discard",
-            Self::Generate => "generate",
-        }
+        self.into()
     }
 }
 
@@ -91,7 +77,7 @@ impl Request {
 
     /// What a proof is about: all that is written between the length and the proof.
     pub fn signed(&self) -> Vec<u8> {
-        let mut out = vec![self.kind.code()];
+        let mut out = vec![self.kind as u8];
         text(&mut out, &self.name);
         varint::write(&mut out, self.size);
         out.extend_from_slice(&self.id);
@@ -132,7 +118,8 @@ impl Request {
         let Some(mut rest) = bytes.get(head..end) else { return Ok(None) };
         let short = || Breach::Length(length);
         let rest = &mut rest;
-        let kind = Kind::of(*rest.split_off_first().ok_or_else(short)?)?;
+        let code = *rest.split_off_first().ok_or_else(short)?;
+        let kind = Kind::from_repr(code).ok_or(Breach::Kind(code))?;
         let name = take_text(rest, "name", MAX_NAME, length)?;
         let size = take_number(rest, "size", length)?;
         let id = take(rest, length)?;
@@ -165,9 +152,12 @@ impl Request {
 }
 
 /// How a request, or a transfer, went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+#[repr(u8)]
 pub enum Status {
     /// Go on; at the end: done.
+    #[strum(serialize = "done")]
     Go,
     /// The client may not, or the request makes no sense.
     Refused,
@@ -176,6 +166,7 @@ pub enum Status {
     /// There is a file of this name with other content.
     Exists,
     /// It is too large, or the disk is full.
+    #[strum(serialize = "no room")]
     NoRoom,
     /// Not now; try again later.
     Busy,
@@ -184,28 +175,9 @@ pub enum Status {
 }
 
 impl Status {
-    const ALL: [Self; 7] =
-        [Self::Go, Self::Refused, Self::Missing, Self::Exists, Self::NoRoom, Self::Busy, Self::Mismatch];
-
-    fn of(code: u8) -> Result<Self, Breach> {
-        Self::ALL.get(usize::from(code)).copied().ok_or(Breach::Status(code))
-    }
-
-    fn code(self) -> u8 {
-        Self::ALL.iter().position(|status| *status == self).unwrap_or_default() as u8
-    }
-
     /// One word for it, as JSON has it.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Go => "done",
-            Self::Refused => "refused",
-            Self::Missing => "missing",
-            Self::Exists => "exists",
-            Self::NoRoom => "no room",
-            Self::Busy => "busy",
-            Self::Mismatch => "mismatch",
-        }
+        self.into()
     }
 }
 
@@ -239,7 +211,7 @@ impl Answer {
     /// [`Breach::Text`]: the message is malformed. Nothing is appended.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Breach> {
         check_message(&self.message)?;
-        out.push(self.status.code());
+        out.push(self.status as u8);
         varint::write(out, self.number);
         text(out, &self.message);
         Ok(())
@@ -251,7 +223,7 @@ impl Answer {
     /// [`Breach`].
     pub fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, Breach> {
         let Some((code, rest)) = bytes.split_first() else { return Ok(None) };
-        let status = Status::of(*code)?;
+        let status = Status::from_repr(*code).ok_or(Breach::Status(*code))?;
         let (number, at) = match varint::read(rest) {
             Read::Short => return Ok(None),
             Read::Long => return Err(Breach::Long("number of an answer")),

@@ -153,7 +153,7 @@ fn ends(registry: &mut Registry, board: &Board, now: Instant) {
     let dropped = Family::<End, Counter>::default();
     let refused = Family::<End, Counter>::default();
     for ((role, host), end) in &board.ends {
-        let key = End { role: role.name(), host: host.clone() };
+        let key = End { role: role.into(), host: host.clone() };
         up.get_or_create(&key).set(end.health.up_s as f64);
         silent.get_or_create(&key).set(now.saturating_duration_since(end.heard).as_secs_f64());
         published.get_or_create(&key).inc_by(end.health.published);

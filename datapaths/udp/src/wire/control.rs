@@ -3,6 +3,8 @@
 //! Packets of the handshake end with a tag of 32 bytes: HMAC-SHA256 under the shared key over everything before it
 //! (without a key: under 32 zero bytes, a checksum). [`Close`] is sealed as data is.
 
+use strum::FromRepr;
+
 use super::codec::{Reader, put_u48};
 use super::{Beyond, LIMIT, MalformedPacket, PacketHeader, PacketKind};
 use crate::seal::{self, RANDOM, Random};
@@ -17,7 +19,7 @@ pub type Cookie = [u8; 6 + seal::MAC];
 pub const MOST_TEXT: usize = 255;
 
 /// Which way the payload goes, and what becomes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
 #[repr(u8)]
 pub enum SessionJob {
     /// The client sends bytes that the server drops.
@@ -85,7 +87,7 @@ pub struct Refuse {
 }
 
 /// How a session ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
 #[repr(u8)]
 pub enum SessionVerdict {
     /// The sender: everything has been delivered.
@@ -155,14 +157,7 @@ impl Hello {
         if flags & flags::COOKIE == 0 && cookie != NO_COOKIE {
             return Err(MalformedPacket::Value("the place of the cookie"));
         }
-        let job = match reader.u8()? {
-            0 => SessionJob::Discard,
-            1 => SessionJob::Store,
-            2 => SessionJob::Fetch,
-            3 => SessionJob::Generate,
-            4 => SessionJob::Record,
-            _ => return Err(MalformedPacket::Value("the job")),
-        };
+        let job = SessionJob::from_repr(reader.u8()?).ok_or(MalformedPacket::Value("the job"))?;
         let hello = Self {
             random,
             cookie: (flags & flags::COOKIE != 0).then_some(cookie),
@@ -268,14 +263,7 @@ impl Close {
             return Err(MalformedPacket::Flags(flags));
         }
         let mut reader = Reader::new(body);
-        let verdict = match reader.u8()? {
-            0 => SessionVerdict::Done,
-            1 => SessionVerdict::Received,
-            2 => SessionVerdict::Differs,
-            3 => SessionVerdict::Failed,
-            4 => SessionVerdict::Taken,
-            _ => return Err(MalformedPacket::Value("the verdict")),
-        };
+        let verdict = SessionVerdict::from_repr(reader.u8()?).ok_or(MalformedPacket::Value("the verdict"))?;
         let close = Self { verdict, bytes: reader.u48()?, digest: reader.array()? };
         reader.end()?;
         Ok(close)

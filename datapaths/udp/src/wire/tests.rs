@@ -105,7 +105,7 @@ fn hello() -> impl Strategy<Value = Hello> {
 proptest! {
     #[test]
     fn headers_come_back(kind in 1..=7_u8, flags in any::<u8>(), session in any::<u32>(), number in number()) {
-        let header = PacketHeader { kind: PacketKind::of(kind).unwrap(), flags, session, number };
+        let header = PacketHeader { kind: PacketKind::from_repr(kind).unwrap(), flags, session, number };
         let mut bytes = Vec::new();
         header.write(&mut bytes).unwrap();
         prop_assert_eq!(bytes.len(), HEADER);
@@ -160,7 +160,7 @@ proptest! {
 
     #[test]
     fn closings_come_back(verdict in 0..5_u8, bytes in number(), digest in any::<[u8; 32]>()) {
-        let verdict = [SessionVerdict::Done, SessionVerdict::Received, SessionVerdict::Differs, SessionVerdict::Failed, SessionVerdict::Taken][usize::from(verdict)];
+        let verdict = SessionVerdict::from_repr(verdict).unwrap();
         let close = Close { verdict, bytes, digest };
         let mut out = Vec::new();
         close.write(&mut out).unwrap();

@@ -18,7 +18,7 @@ use paceline_emulator::world::{Nodes, interface};
 use paceline_experiment::{Faults, Flow, Graph, Impostor, Seed, TelemetryOutcome};
 use paceline_int::bus::{
     Address, AddressError, Bus, BusError, BusMessage, BusOptions, Hub, Keys, MessageBody, MessageKind, PublisherKey,
-    PublisherRole, Sealed, SubjectFilter, Subscription,
+    PublisherRole, Sealed, SubjectFilter, Subscription, VariantArray,
 };
 use paceline_int::{SinkNode, SinkOptions, SourceNode, SourceOptions, TelemetryAgent};
 use paceline_kernel::Informant;
@@ -322,7 +322,7 @@ fn key() -> Result<PublisherKey, TelemetryError> {
     let mut secret = [0; 32];
     let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
     random.map_err(TelemetryError::NoKey)?;
-    Ok(PublisherKey::new(&PublisherRole::ALL, &secret))
+    Ok(PublisherKey::new(PublisherRole::VARIANTS, &secret))
 }
 
 /// Who sends reports where the sink no longer does.

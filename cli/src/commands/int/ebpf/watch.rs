@@ -105,7 +105,7 @@ fn draw(board: &Board, args: &WatchArgs, space: Space) -> String {
             0 => "no end of the bus has given a sign of life".to_owned(),
             count => counted(count, "end"),
         };
-        let rows = board.ends.iter().map(|((role, name), one)| end(role.name(), name, one)).collect();
+        let rows = board.ends.iter().map(|((role, name), one)| end(role.into(), name, one)).collect();
         return table(&heading, &ENDS, rows, space);
     }
     let mut flows: Vec<&BoardFlow> = board.flows.values().collect();
@@ -198,7 +198,7 @@ fn as_json(board: &Board, args: &WatchArgs) -> String {
         board.queues.iter().map(object).collect()
     } else if args.ends {
         let ends = board.ends.iter();
-        ends.map(|((role, name), end)| json!({ "role": role.name(), "name": name, "health": end.health })).collect()
+        ends.map(|((role, name), end)| json!({ "role": role.to_string(), "name": name, "health": end.health })).collect()
     } else {
         let object = |flow: &BoardFlow| {
             json!({
