@@ -62,7 +62,7 @@ fn run() -> Result<(), AccuracyError> {
                 figures.packets_per_s,
                 figures.rate,
                 figures.cpu * 100.0,
-                figures.packets_per_core(),
+                figures.packets_per_s / figures.cpu,
                 figures.lost
             );
         }

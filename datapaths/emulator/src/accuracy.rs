@@ -135,13 +135,6 @@ pub struct Capacity {
     pub lost: u64,
 }
 
-impl Capacity {
-    /// Packets for each second of processor time.
-    pub fn packets_per_core(&self) -> f64 {
-        self.packets_per_s / self.cpu
-    }
-}
-
 /// What to measure capacity with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeLoad {

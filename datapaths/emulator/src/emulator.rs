@@ -400,25 +400,20 @@ impl Carried {
     }
 
     fn turn(&mut self, watch: &mut Watch) -> Result<(), EmulatorError> {
-        let clock = watch.clock;
         let (near, far) = (&mut *self.near, &mut *self.far);
-        self.down.turn(far, near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
-        self.up.turn(near, far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))
+        self.down.turn(far, near, watch)?;
+        self.up.turn(near, far, watch)
     }
 
     /// Reads what came to both ends; until when everything has been read.
     fn read(&mut self, clock: Clock) -> Result<Time, EmulatorError> {
-        let down = self.down.read(&mut *self.far, clock).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
-        let up = self.up.read(&mut *self.near, clock).map_err(|failed| failed.at(clock.now(), "near", "far"))?;
-        Ok(down.min(up))
+        Ok(self.down.read(&mut *self.far, clock)?.min(self.up.read(&mut *self.near, clock)?))
     }
 
     /// Sends what is due by `complete` at both ends.
     fn deliver(&mut self, complete: Time, watch: &mut Watch) -> Result<(), EmulatorError> {
-        let clock = watch.clock;
-        let (down, up) = (&mut self.down, &mut self.up);
-        down.deliver(complete, &mut *self.near, watch).map_err(|failed| failed.at(clock.now(), "far", "near"))?;
-        up.deliver(complete, &mut *self.far, watch).map_err(|failed| failed.at(clock.now(), "near", "far"))
+        self.down.deliver(complete, &mut *self.near, watch)?;
+        self.up.deliver(complete, &mut *self.far, watch)
     }
 
     fn finish(self, end: Time) -> LinkReport {
@@ -446,21 +441,9 @@ fn turn_together(links: &mut [Carried], watch: &mut Watch) -> Result<(), Emulato
     links.iter_mut().try_for_each(|link| link.deliver(complete, watch))
 }
 
-/// Which end of a lane failed.
-enum Failed {
-    Source(io::Error),
-    Sink(io::Error),
-}
-
-impl Failed {
-    fn at(self, at: Time, source: &'static str, sink: &'static str) -> EmulatorError {
-        let (side, source) = match self {
-            Self::Source(error) => (source, error),
-            Self::Sink(error) => (sink, error),
-        };
-        EmulatorError::Port { at, side, source }
-    }
-}
+/// Where packets come from, down and up, and where they go.
+const SOURCES: [&str; 2] = ["far", "near"];
+const SINKS: [&str; 2] = ["near", "far"];
 
 impl Lane {
     fn new(link: usize, direction: DumbbellWay, path: Path<Frame>, transit: Option<HopWriter>) -> Self {
@@ -495,7 +478,7 @@ impl Lane {
     }
 
     /// Takes in what arrived, sends what is due.
-    fn turn(&mut self, source: &mut dyn Port, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), Failed> {
+    fn turn(&mut self, source: &mut dyn Port, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), EmulatorError> {
         let complete = self.read(source, watch.clock)?;
         let mut read = std::mem::take(&mut self.read);
         read.drain(..).for_each(|frame| self.enter(frame, watch));
@@ -504,7 +487,7 @@ impl Lane {
     }
 
     /// Reads what came, and answers until when that is everything: the path may run up to there.
-    fn read(&mut self, source: &mut dyn Port, clock: Clock) -> Result<Time, Failed> {
+    fn read(&mut self, source: &mut dyn Port, clock: Clock) -> Result<Time, EmulatorError> {
         (self.read_now, self.drained) = (0, true);
         match self.wake {
             Wake::Due(now) => {
@@ -513,7 +496,8 @@ impl Lane {
             }
             Wake::Ready => {
                 self.begin = clock.now();
-                self.drained = source.read(clock, &mut self.read).map_err(Failed::Source)?;
+                self.drained =
+                    source.read(clock, &mut self.read).map_err(|error| self.failed(clock, SOURCES, error))?;
                 self.read_now = self.read.len();
                 Ok(if self.drained { self.begin } else { Time::ZERO })
             }
@@ -521,7 +505,7 @@ impl Lane {
     }
 
     /// Sends what is due by `complete`.
-    fn deliver(&mut self, complete: Time, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), Failed> {
+    fn deliver(&mut self, complete: Time, sink: &mut dyn Port, watch: &mut Watch) -> Result<(), EmulatorError> {
         self.time = self.time.max(complete);
         let due = self.path.next();
         let lead = self.handover.lead(due);
@@ -530,7 +514,8 @@ impl Lane {
         }
         self.left_now = self.out.len();
         if !self.out.is_empty() {
-            self.report.refused += sink.write(&self.out).map_err(Failed::Sink)?;
+            let refused = sink.write(&self.out).map_err(|error| self.failed(watch.clock, SINKS, error))?;
+            self.report.refused += refused;
             let now = watch.clock.now();
             if self.left_now == 1 {
                 self.handover.took(due, now - self.begin);
@@ -540,6 +525,11 @@ impl Lane {
         }
         self.note_dropped(watch);
         Ok(())
+    }
+
+    /// The port at one end of this lane failed; `sides` are its names, down and up.
+    fn failed(&self, clock: Clock, sides: [&'static str; 2], source: io::Error) -> EmulatorError {
+        EmulatorError::Port { at: clock.now(), side: sides[self.direction as usize], source }
     }
 
     fn enter(&mut self, mut frame: Frame, watch: &mut Watch) {

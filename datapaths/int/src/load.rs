@@ -1,14 +1,14 @@
 //! Loads a role's programs with their options.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::{ErrorKind, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use libbpf_rs::{ErrorKind, MapCore, Object, ObjectBuilder, OpenObject};
+use paceline_kernel::load::{heard, listen};
 
 use crate::NodeError;
 
-/// Where the kernel says what its types are.
-pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
+pub(crate) use paceline_kernel::BTF;
+pub(crate) use paceline_kernel::load::missing;
 
 /// Where the programs have their options.
 const CONFIG: &str = ".rodata.config";
@@ -23,8 +23,7 @@ pub(crate) fn load(
     if !Path::new(BTF).exists() {
         return Err(NodeError::NoBtf);
     }
-    FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    set_print(Some((PrintLevel::Warn, complain)));
+    listen();
     loaded(bytes, config, prepare).map_err(|source| refused(role, source))
 }
 
@@ -47,13 +46,7 @@ pub(crate) fn refused(role: &'static str, source: libbpf_rs::Error) -> NodeError
     if source.kind() == ErrorKind::PermissionDenied && format!("{source:#}").contains("os error 1)") {
         return NodeError::NotRoot;
     }
-    let said = FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    NodeError::Refused { role, source, said: (!said.is_empty()).then_some(said) }
-}
-
-/// Something is not in an object that was compiled with this crate.
-pub(crate) fn missing() -> libbpf_rs::Error {
-    std::io::Error::from(std::io::ErrorKind::NotFound).into()
+    NodeError::Refused { role, source, said: heard() }
 }
 
 /// A map of an object.
@@ -64,15 +57,4 @@ pub(crate) fn map<'object>(object: &'object Object, name: &str) -> libbpf_rs::Re
 /// Numbers of 32 bits as the programs read them.
 pub(crate) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
-}
-
-/// What libbpf complained of first since loading began: the rest follows from it.
-static FIRST_COMPLAINT: Mutex<String> = Mutex::new(String::new());
-
-#[expect(clippy::needless_pass_by_value, reason = "libbpf-rs passes the text by value")]
-fn complain(_level: PrintLevel, text: String) {
-    let mut first = FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(line) = text.lines().find(|line| !line.trim().is_empty()).filter(|_| first.is_empty()) {
-        line.trim().clone_into(&mut first);
-    }
 }

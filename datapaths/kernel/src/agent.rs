@@ -21,13 +21,13 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject, RingBufferBuilder};
 use paceline_cc::observe::Observer;
-use paceline_cc::{Env, Misfit, Nanos, Spec, Telemetry, Time};
+use paceline_cc::{Env, Nanos, Spec, Telemetry, Time};
 use paceline_linux::clock::{monotonic, span, wait};
 use paceline_linux::thread::{go_first, set_timer_slack};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
@@ -109,7 +109,6 @@ pub struct KernelAgent {
 /// What the agent and its thread share.
 struct Shared {
     counting: Arc<Counting>,
-    misfit: Mutex<Option<Misfit>>,
     news: News,
     ended: AtomicBool,
     wake: OwnedFd,
@@ -171,7 +170,6 @@ impl KernelAgent {
         let counting = Arc::new(Counting::new());
         let shared = Arc::new(Shared {
             counting: counting.clone(),
-            misfit: Mutex::new(None),
             news: News::default(),
             ended: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?,
@@ -203,11 +201,6 @@ impl KernelAgent {
     pub fn figures(&self) -> AgentFigures {
         let count = |offset| self.counts.wide(offset).load(Ordering::Relaxed);
         AgentFigures { no_slot: count(0), no_room: count(8), lapses: count(16), ..self.shared.counting.figures() }
-    }
-
-    /// Why the last flow was refused of which the chosen controller needs what a kernel flow does not offer.
-    pub fn last_refusal(&self) -> Option<Misfit> {
-        self.shared.misfit.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether its thread is running. It ends early only where the system fails it.
@@ -296,9 +289,6 @@ impl Shared {
             let _ = rustix::io::read(&self.wake, &mut [0; 8]);
             self.news.take().iter().for_each(|item| flows.inform(item, monotonic()));
             flows.tick(monotonic());
-            if let Some(misfit) = flows.take_misfit() {
-                *self.misfit.lock().unwrap_or_else(PoisonError::into_inner) = Some(misfit);
-            }
             let longest = (flows.next_tick() - monotonic()).min(SIGN_OF_LIFE);
             drop(flows);
             let mut ready = [PollFd::new(ring, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];

@@ -13,7 +13,7 @@ mod cgroup;
 pub mod default;
 mod holders;
 mod hystart;
-mod load;
+pub mod load;
 mod modules;
 mod needs;
 mod record;
@@ -29,6 +29,6 @@ pub use modules::{
     AGENT, CHIRP, CHIRP_CUBIC, CHIRP_R, COPA, CUBIC, CUBIC_EQ1, CUBIC_EQ2, CUBIC_EQ3, CUBIC_L1, CUBIC_L1G, CUBIC_L2,
     DCTCP, MODULES, Module, OPEN_WINDOW, module,
 };
-pub use needs::{Kernel, Need};
+pub use needs::{BTF, Kernel, Need};
 pub use record::Records;
 pub use select::Selection;

@@ -178,8 +178,8 @@ pub(crate) fn into_io(error: libbpf_rs::Error) -> std::io::Error {
     std::io::Error::new(kind, error)
 }
 
-/// Something is not in an object that was compiled with this crate.
-pub(crate) fn missing() -> libbpf_rs::Error {
+/// Something is not in an object that was compiled with this crate, or the one that asks.
+pub fn missing() -> libbpf_rs::Error {
     std::io::Error::from(std::io::ErrorKind::NotFound).into()
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn missing() -> libbpf_rs::Error {
 static FIRST_COMPLAINT: Mutex<String> = Mutex::new(String::new());
 
 /// Listens to libbpf, which would print what it complains of.
-pub(crate) fn listen() {
+pub fn listen() {
     FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clear();
     set_print(Some((PrintLevel::Warn, complain)));
 }
@@ -197,8 +197,12 @@ pub(crate) fn explain(name: &'static str, source: libbpf_rs::Error) -> LoadError
     if source.kind() == ErrorKind::PermissionDenied {
         return LoadError::NotRoot;
     }
-    let said = FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    LoadError::Refused { name, source, said: (!said.is_empty()).then_some(said) }
+    LoadError::Refused { name, source, said: heard() }
+}
+
+/// What libbpf complained of first since [`listen`].
+pub fn heard() -> Option<String> {
+    Some(FIRST_COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner).clone()).filter(|said| !said.is_empty())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "libbpf-rs passes the text by value")]

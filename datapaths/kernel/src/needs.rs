@@ -10,7 +10,7 @@ use crate::LoadError;
 use crate::modules::Module;
 
 /// Where the kernel says what its types are.
-pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
+pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Something of the kernel that a module cannot do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -435,8 +435,6 @@ fn what_a_kernel_flow_does_not_carry_is_refused() {
     assert!(infos.iter().any(|(_, info)| info.cwnd > 10), "{infos:?}");
     let figures = agent.figures();
     assert_eq!((figures.steered, figures.declined, figures.refused), (0, 1, 1), "{figures:?}");
-    let refusal = agent.last_refusal().unwrap().to_string();
-    assert!(refusal.starts_with("start=chirp needs an exact gap") && !refusal.contains('\n'), "{refusal}");
     reset(stream);
     sink.thread.join().unwrap();
     world.stop().unwrap();

@@ -13,7 +13,7 @@ use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags};
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
-use rtnetlink::{Error, Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
+use rtnetlink::{Error, Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::namespace::{Namespace, NamespaceError};
@@ -75,12 +75,21 @@ impl Interfaces {
         !matches!(removed, Err(NamespaceError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
+    fn set(
+        &self,
+        step: impl FnOnce() -> String,
+        name: &str,
+        how: impl FnOnce(LinkMessageBuilder<LinkUnspec>) -> LinkMessageBuilder<LinkUnspec>,
+    ) -> Result<(), NamespaceError> {
+        self.run(step, async {
+            let link = LinkUnspec::new_with_index(self.index(name).await?);
+            self.handle.link().set(how(link).build()).execute().await
+        })
+    }
+
     /// Sets an interface up.
     pub fn up(&self, name: &str) -> Result<(), NamespaceError> {
-        self.run(|| format!("set {name} up"), async {
-            let index = self.index(name).await?;
-            self.handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute().await
-        })
+        self.set(|| format!("set {name} up"), name, |link| link.up())
     }
 
     /// Removes an interface.
@@ -96,29 +105,19 @@ impl Interfaces {
     pub fn quiet(&self, name: &str) -> Result<(), NamespaceError> {
         // Not there without IPv6, and then not needed.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
-        self.run(|| format!("set up {name}"), async {
-            let index = self.index(name).await?;
-            self.handle.link().set(LinkUnspec::new_with_index(index).multicast(false).build()).execute().await
-        })
+        self.set(|| format!("set up {name}"), name, |link| link.multicast(false))
     }
 
     /// Lets the kernel keep this many packets that an interface has not taken yet.
     pub fn backlog(&self, name: &str, packets: u32) -> Result<(), NamespaceError> {
-        self.run(|| format!("set the backlog of {name}"), async {
-            let index = self.index(name).await?;
-            let link = LinkUnspec::new_with_index(index).txqueuelen(packets).build();
-            self.handle.link().set(link).execute().await
-        })
+        self.set(|| format!("set the backlog of {name}"), name, |link| link.txqueuelen(packets))
     }
 
     /// TCP hands each packet alone to an interface, and not up to 64 kB at once: for what looks at each packet before it is
     /// sent. Sockets that connect later.
     pub fn one_by_one(&self, name: &str) -> Result<(), NamespaceError> {
-        self.run(|| format!("let {name} take packets one by one"), async {
-            let index = self.index(name).await?;
-            let link = LinkUnspec::new_with_index(index).append_extra_attribute(LinkAttribute::GsoMaxSegs(1)).build();
-            self.handle.link().set(link).execute().await
-        })
+        let alone = LinkAttribute::GsoMaxSegs(1);
+        self.set(|| format!("let {name} take packets one by one"), name, |link| link.append_extra_attribute(alone))
     }
 
     /// Waits until an interface that was set up, and what it is joined to, carry packets: the kernel sees to it a moment

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::observe::{Observed, Observer};
-use paceline_cc::{Env, Misfit, Nanos, Rate, Spec, Time};
+use paceline_cc::{Env, Nanos, Rate, Spec, Time};
 use paceline_transport::{Counted, SenderConfig};
 
 use super::figures::Counting;
@@ -60,15 +60,13 @@ pub(super) struct Flows {
     /// Time, slot and generation.
     timers: BinaryHeap<Reverse<(Time, u32, u32)>>,
     seed: u64,
-    /// Why the last flow was refused.
-    misfit: Option<Misfit>,
 }
 
 impl Flows {
     pub(super) fn new(choose: Choose, observe: Observe, answers: Answers, slots: u32, counting: Arc<Counting>) -> Self {
         let flows = std::iter::repeat_with(|| None).take(slots as usize).collect();
         let (slots, timers) = (HashMap::new(), BinaryHeap::new());
-        Self { choose, observe, answers, counting, flows, slots, timers, seed: 0, misfit: None }
+        Self { choose, observe, answers, counting, flows, slots, timers, seed: 0 }
     }
 
     /// Takes in what the module wrote into the ring, and answers it.
@@ -112,9 +110,8 @@ impl Flows {
         let chosen = (self.choose)(flow);
         let spec = chosen.and_then(|spec| match TCP_AGENT.carries(&spec) {
             Ok(()) => Some(spec),
-            Err(misfit) => {
+            Err(_) => {
                 Counting::note(&self.counting.refused);
-                self.misfit = Some(misfit);
                 None
             }
         });
@@ -210,11 +207,6 @@ impl Flows {
     /// When [`Flows::tick`] has something to do.
     pub(super) fn next_tick(&self) -> Time {
         self.timers.peek().map_or(Time::NEVER, |Reverse((due, _, _))| *due)
-    }
-
-    /// Why the last flow was refused, if it is news.
-    pub(super) fn take_misfit(&mut self) -> Option<Misfit> {
-        self.misfit.take()
     }
 }
 
