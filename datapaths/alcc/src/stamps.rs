@@ -8,9 +8,8 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
 
-use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, recvmmsg};
 use paceline_cc::Time;
+use paceline_linux::messages::{ControlMessageOwned, Errno, MsgFlags, MultiHeaders, recvmmsg};
 use paceline_linux::sockopt::{Timestamping, setsockopt};
 
 use crate::clock::Offset;

@@ -193,7 +193,7 @@ impl Keys {
             _ => PublisherKeyError::File { path: path.clone(), error },
         };
         fs::create_dir_all(folder).map_err(of)?;
-        let roles: Vec<&str> = roles.iter().map(|role| role.into()).collect();
+        let roles: Vec<&str> = roles.iter().map(Into::into).collect();
         secret::create(&path, format!("{} {}\n", roles.join(","), HEXLOWER.encode(&bytes)).as_bytes()).map_err(of)?;
         Ok(path)
     }

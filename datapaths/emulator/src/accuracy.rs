@@ -2,17 +2,13 @@
 //!
 //! Each measurement builds a world of its own and drives it by UDP and TCP sockets of its two ends.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt,
-};
-use nix::sys::time::TimeSpec;
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_path::queue::QueueBound;
 use paceline_path::{Direction, PathError, QueueSpec};
@@ -21,8 +17,11 @@ use crate::emulator::{EmulatorError, EmulatorReport};
 use crate::frame::Frame;
 use crate::world::{Between, EmulatedWorld, Far, Wire, WorldError};
 use paceline_linux::clock::{Clock, Lateness, Sleeper};
+use paceline_linux::messages::{ControlMessageOwned, MsgFlags, SockaddrIn, TimeSpec, cmsg_space, recvmsg};
 use paceline_linux::namespace::{Namespace, NamespaceError};
+use paceline_linux::sockopt::{ReceiveTimestampns, UdpGsoSegment, setsockopt};
 use paceline_linux::thread::{FIRST, Scheduling, set_nice};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
 /// Delay each way while accuracy is measured (as in the figures of other emulators).
 const DELAY: Nanos = Nanos::from_millis(10);
@@ -236,14 +235,14 @@ struct Stamped {
 impl Stamped {
     fn new(socket: UdpSocket, clock: Clock, patience: Duration) -> io::Result<Self> {
         socket.set_read_timeout(Some(patience))?;
-        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        setsockopt(&socket, ReceiveTimestampns, &true)?;
         Ok(Self { socket, clock })
     }
 
     /// The next datagram's sender and when it arrived.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<(SockaddrIn, Time)> {
         let mut slices = [IoSliceMut::new(buffer)];
-        let mut control = nix::cmsg_space!(TimeSpec);
+        let mut control = cmsg_space!(TimeSpec);
         let fd = self.socket.as_raw_fd();
         let message = recvmsg::<SockaddrIn>(fd, &mut slices, Some(&mut control), MsgFlags::empty())?;
         let stamp = message.cmsgs()?.find_map(|control| match control {
@@ -310,9 +309,9 @@ fn pings(near: &Namespace, far: &Namespace, to: Ipv4Addr, span: Nanos) -> Result
 fn flood(world: &EmulatedWorld, rate: Rate, span: Nanos) -> Result<Rate, AccuracyError> {
     let receiver = world.near().namespace.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))??;
     // So that a receiver that is late loses nothing.
-    if setsockopt(&receiver, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
-        setsockopt(&receiver, sockopt::RcvBuf, &RECEIVE_BUFFER).map_err(io::Error::from)?;
-    }
+    set_socket_recv_buffer_size_force(&receiver, RECEIVE_BUFFER)
+        .or_else(|_| set_socket_recv_buffer_size(&receiver, RECEIVE_BUFFER))
+        .map_err(io::Error::from)?;
     let sender = world.far().namespace.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))??;
     sender.connect((world.near().ipv4, PORT))?;
     let clock = Clock::new();
@@ -406,8 +405,5 @@ fn blast(world: &EmulatedWorld, size: usize, span: Nanos) -> Result<(), Accuracy
 /// Hands datagrams of one size to the kernel in one call (UDP segmentation offload); the offload of the interface is off,
 /// so that they leave as packets. What is refused is lost.
 fn send_many(socket: &UdpSocket, size: usize, count: usize) {
-    let payload = vec![0; size * count];
-    let segment = size as u16;
-    let control = [ControlMessage::UdpGsoSegments(&segment)];
-    let _ = sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&payload)], &control, MsgFlags::empty(), None);
+    let _ = setsockopt(socket, UdpGsoSegment, &(size as i32)).and_then(|()| socket.send(&vec![0; size * count]));
 }

@@ -1,16 +1,14 @@
 //! Real packets through both kinds of ports: what crosses a path is what a wire would carry, and arrives whole.
 #![cfg(target_os = "linux")]
 
-use std::io::{IoSlice, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_emulator::frame::Frame;
 use paceline_emulator::world::{Between, EmulatedWorld, Far, Wire};
@@ -18,6 +16,7 @@ use paceline_emulator::{EmulatorTap, Passage, Port, Tun, frame};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::interface::Interfaces;
 use paceline_linux::namespace::{self, Namespace};
+use paceline_linux::sockopt::{UdpGsoSegment, setsockopt};
 use paceline_path::queue::{QueueBound, Threshold};
 use paceline_path::{Delay, Direction, LossModel, Path, QueueSpec};
 
@@ -154,8 +153,8 @@ fn burst_by_udp(world: &EmulatedWorld, far: IpAddr) {
     let sender = world.near().namespace.enter(bind(any, 0)).unwrap().unwrap();
     sender.connect(SocketAddr::new(far, PORT)).unwrap();
     let payload: Vec<u8> = (0..30).flat_map(|number| [number; 1000]).collect();
-    let control = [ControlMessage::UdpGsoSegments(&1000)];
-    sendmsg::<()>(sender.as_raw_fd(), &[IoSlice::new(&payload)], &control, MsgFlags::empty(), None).unwrap();
+    setsockopt(&sender, UdpGsoSegment, &1000).unwrap();
+    sender.send(&payload).unwrap();
     let mut buffer = [0; 2000];
     for number in 0..30 {
         assert_eq!(receiver.recv(&mut buffer).unwrap(), 1000);

@@ -1,6 +1,6 @@
 //! A network interface of the calling thread's namespace.
 
-use nix::ifaddrs::getifaddrs;
+use paceline_linux::link::link;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketType, socket};
 
@@ -30,11 +30,7 @@ impl Interface {
     /// When there is none of this name, or one of a kind that has other headers.
     pub(crate) fn find(name: &str) -> Result<Self, NodeError> {
         let missing = || NodeError::NoInterface { name: name.to_owned() };
-        let found = getifaddrs().map_err(|_| missing())?;
-        let link = found
-            .filter(|found| found.interface_name == name)
-            .find_map(|found| found.address?.as_link_addr().copied())
-            .ok_or_else(missing)?;
+        let link = link(name).ok().flatten().ok_or_else(missing)?;
         let l2 = match link.hatype() {
             ARPHRD_ETHER | ARPHRD_LOOPBACK => ETHERNET,
             ARPHRD_RAWIP | ARPHRD_NONE => 0,

@@ -89,7 +89,7 @@ impl Interfaces {
 
     /// Sets an interface up.
     pub fn up(&self, name: &str) -> Result<(), NamespaceError> {
-        self.set(|| format!("set {name} up"), name, |link| link.up())
+        self.set(|| format!("set {name} up"), name, LinkMessageBuilder::up)
     }
 
     /// Removes an interface.

@@ -8,7 +8,9 @@ pub mod connections;
 #[cfg(feature = "namespaces")]
 pub mod interface;
 pub mod layout;
+pub mod link;
 pub mod listening;
+pub mod messages;
 #[cfg(feature = "namespaces")]
 pub mod memory;
 #[cfg(feature = "namespaces")]

@@ -10,7 +10,7 @@ use rustix::ioctl::{Getter, ioctl};
 
 use crate::tcp::TcpInfo;
 
-pub use nix::sys::socket::sockopt::{UdpGroSegment, UdpGsoSegment};
+pub use nix::sys::socket::sockopt::{ReceiveTimestampns, RxqOvfl, UdpGroSegment, UdpGsoSegment};
 
 /// `struct tcp_info` up to `tcpi_sndbuf_limited`, which Linux has had since 4.10.
 const TCP_INFO_BYTES: usize = 192;
@@ -38,6 +38,14 @@ sockopt_impl!(
     libc::IPPROTO_TCP,
     libc::TCP_NOTSENT_LOWAT,
     u32
+);
+sockopt_impl!(
+    /// A virtual-network header before each frame (packet(7)).
+    VirtualHeader,
+    SetOnly,
+    libc::SOL_PACKET,
+    libc::PACKET_VNET_HDR,
+    bool
 );
 sockopt_impl!(
     /// `struct tcp_info` of the connection.

@@ -11,19 +11,20 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use nix::errno::Errno;
-use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, MultiHeaders, SockFlag, SockProtocol, SockType, bind,
-    recvmmsg, sendmmsg, setsockopt, socket, sockopt,
-};
-use nix::sys::time::TimeSpec;
-use nix::{libc, setsockopt_impl, sockopt_impl};
-
 use super::offload::knows_datagrams;
 use crate::frame::{Frame, Joined, Joiner, MAX_PACKET, Pool, Virtio};
 use crate::port::{Interface, Port, refusal};
 use paceline_linux::clock::Clock;
+use paceline_linux::link::packets;
+use paceline_linux::messages::{
+    ControlMessageOwned, Errno, LinkAddr, MsgFlags, MultiHeaders, TimeSpec, cmsg_space, recvmmsg, sendmmsg,
+};
+use paceline_linux::sockopt::{ReceiveTimestampns, RxqOvfl, VirtualHeader, setsockopt};
+use rustix::net::sockopt::{
+    set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
+    set_socket_send_buffer_size_force,
+};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 pub use super::offload::{with_plain_offloads, without_offloads};
 
@@ -45,8 +46,8 @@ const SENT_HERE: u8 = 4;
 
 /// Whether this process may have buffers larger than the system's limit, as root of the system may.
 pub fn may_buffer() -> bool {
-    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
-    any.is_ok_and(|any| setsockopt(&any, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_ok())
+    let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    any.is_ok_and(|any| set_socket_recv_buffer_size_force(&any, RECEIVE_BUFFER).is_ok())
 }
 
 /// The Ethernet header of an IP packet; `None` for other packets.
@@ -64,15 +65,6 @@ fn header(packet: &[u8]) -> Option<[u8; HEADER]> {
     header[12..].copy_from_slice(&kind);
     Some(header)
 }
-
-sockopt_impl!(
-    /// A virtual-network header before each frame (packet(7)).
-    VirtualHeader,
-    SetOnly,
-    libc::SOL_PACKET,
-    libc::PACKET_VNET_HDR,
-    bool
-);
 
 /// A socket that reads and writes all packets of one interface.
 pub struct PacketSocket {
@@ -94,20 +86,13 @@ impl PacketSocket {
     /// # Errors
     /// When there is no such interface, or without the right to open raw sockets.
     pub fn open(name: &str) -> io::Result<Self> {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)?;
-        let addresses = getifaddrs()?.filter(|interface| interface.interface_name == name);
-        let link = addresses.filter_map(|interface| interface.address?.as_link_addr().copied()).next();
-        let link = link.ok_or_else(|| io::Error::other(format!("there is no interface '{name}' here")))?;
-        bind(socket.as_raw_fd(), &link)?;
-        if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
-            setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER)?;
-        }
-        if setsockopt(&socket, sockopt::SndBufForce, &SEND_BUFFER).is_err() {
-            setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER)?;
-        }
-        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-        setsockopt(&socket, sockopt::RxqOvfl, &1)?;
+        let socket = packets(name)?;
+        set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)
+            .or_else(|_| set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER))?;
+        set_socket_send_buffer_size_force(&socket, SEND_BUFFER)
+            .or_else(|_| set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
+        setsockopt(&socket, ReceiveTimestampns, &true)?;
+        setsockopt(&socket, RxqOvfl, &1)?;
         let virtual_header = setsockopt(&socket, VirtualHeader, &true).is_ok();
         let pool = Pool::new(Virtio::BYTES + HEADER + MAX_PACKET);
         let mut port = Self {
@@ -142,7 +127,7 @@ thread_local! {
 
 /// Headers with space for a timestamp and the number of packets dropped.
 fn incoming() -> MultiHeaders<LinkAddr> {
-    MultiHeaders::preallocate(BATCH, Some(nix::cmsg_space!(TimeSpec, u32)))
+    MultiHeaders::preallocate(BATCH, Some(cmsg_space!(TimeSpec, u32)))
 }
 
 impl Port for PacketSocket {

@@ -3,22 +3,21 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::{
-    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt,
-};
-use nix::sys::time::TimeVal;
 use paceline_int::{NodeError, SinkNode};
+use paceline_linux::clock::wait;
 use paceline_linux::interface::Interfaces;
+use paceline_linux::link::{link, packets};
 use paceline_linux::namespace::Namespace;
 use paceline_linux::namespace::{Privilege, privilege};
 use paceline_telemetry::{FlowReport, TelemetryHeader};
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt::set_socket_recv_buffer_size_force};
 
 /// Longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -193,30 +192,24 @@ impl Frames {
     pub(crate) fn open(namespace: &Namespace, name: &str) -> Self {
         namespace
             .enter(|| {
-                let socket =
-                    socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll)?;
-                let found = |found: nix::ifaddrs::InterfaceAddress| {
-                    (found.interface_name == name).then_some(found.address?.as_link_addr().copied()).flatten()
-                };
-                let link: LinkAddr = getifaddrs()?.find_map(found).unwrap();
-                setsockopt(&socket, sockopt::RcvBufForce, &(64 << 20))?;
-                setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(0, 200_000))?;
-                bind(socket.as_raw_fd(), &link)?;
-                nix::Result::Ok(Self { socket, mac: link.addr().unwrap() })
+                let (socket, link) = (packets(name)?, link(name)?.unwrap());
+                set_socket_recv_buffer_size_force(&socket, 64 << 20)?;
+                std::io::Result::Ok(Self { socket, mac: link.addr().unwrap() })
             })
             .unwrap()
             .unwrap()
     }
 
     pub(crate) fn send(&self, frame: &[u8]) {
-        assert_eq!(send(self.socket.as_raw_fd(), frame, MsgFlags::empty()).unwrap(), frame.len());
+        assert_eq!(send(&self.socket, frame, SendFlags::empty()).unwrap(), frame.len());
     }
 
     /// Frames until none comes for 0.2 s.
     pub(crate) fn drain(&self) -> Vec<Vec<u8>> {
         let mut buffer = vec![0; 1 << 17];
         std::iter::from_fn(|| {
-            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()).ok()?;
+            wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(Duration::from_millis(200))).unwrap();
+            let (length, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty()).ok()?;
             Some(buffer[..length].to_vec())
         })
         .collect()

@@ -6,11 +6,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg, setsockopt, sockopt};
 use paceline_icn::UNIT;
 use paceline_icn::wire::DATA_HEAD;
 use paceline_linux::clock::wait;
+use paceline_linux::messages::{Errno, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
+use paceline_linux::sockopt::{UdpGsoSegment, setsockopt};
 use rustix::event::{PollFd, PollFlags};
 use socket2::{Domain, Protocol, Type};
 
@@ -131,7 +131,7 @@ pub(super) struct Batch {
 impl Batch {
     /// For this socket.
     pub(super) fn new(socket: &Socket) -> Self {
-        let segments = setsockopt(&socket.inner, sockopt::UdpGsoSegment, &(SEGMENT as i32)).is_ok();
+        let segments = setsockopt(&socket.inner, UdpGsoSegment, &(SEGMENT as i32)).is_ok();
         Self {
             bytes: vec![0; BYTES].into_boxed_slice(),
             used: 0,
@@ -218,7 +218,7 @@ impl Batch {
                 Err(Errno::EINTR) => {}
                 // A device that cannot sum up what it takes apart (before Linux 6.11).
                 Err(Errno::EIO | Errno::EINVAL) if self.segments => {
-                    let _ = setsockopt(&socket.inner, sockopt::UdpGsoSegment, &0);
+                    let _ = setsockopt(&socket.inner, UdpGsoSegment, &0);
                     self.segments = false;
                     for message in &self.messages[sent..] {
                         for part in self.bytes[message.start..message.end].chunks(SEGMENT) {
