@@ -68,7 +68,7 @@ pub struct SenderOutcome {
 }
 
 /// What a receiver leaves behind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ReceiverOutcome {
     /// Payload bytes ready for the application.
     pub bytes_ready: u64,

@@ -295,10 +295,7 @@ pub struct ReceivingEnd {
     patience: Nanos,
     now: Time,
     acks: Vec<AckSegment>,
-    packets: u64,
-    bytes: u64,
-    ce_packets: u64,
-    cpu: Nanos,
+    outcome: ReceiverOutcome,
 }
 
 impl ReceivingEnd {
@@ -319,10 +316,7 @@ impl ReceivingEnd {
             patience,
             now: Time::ZERO,
             acks: Vec::new(),
-            packets: 0,
-            bytes: 0,
-            ce_packets: 0,
-            cpu: Nanos::ZERO,
+            outcome: ReceiverOutcome::default(),
         }
     }
 
@@ -333,7 +327,7 @@ impl ReceivingEnd {
     pub fn run(&mut self, until: Time, mut look: Option<Look<'_>>) -> Result<EndReason, Trouble> {
         let cpu = cpu_time();
         let end = self.drive(until, look.as_mut());
-        self.cpu += cpu_time() - cpu;
+        self.outcome.cpu += cpu_time() - cpu;
         end
     }
 
@@ -373,7 +367,7 @@ impl ReceivingEnd {
     }
 
     fn receive(&mut self, heard_at: &mut Time) -> Result<Option<Close>, Trouble> {
-        let Self { channel, clock, receiver, sink, now, acks, packets, bytes, ce_packets, .. } = self;
+        let Self { channel, clock, receiver, sink, now, acks, outcome, .. } = self;
         let mut closed = None;
         let mut taken = Ok(());
         let got = channel.receive(*clock, |at, incoming| {
@@ -381,9 +375,9 @@ impl ReceivingEnd {
             match incoming {
                 Incoming::Data(segment, payload, ce) => {
                     *heard_at = *now;
-                    *packets += 1;
-                    *bytes += payload.len() as u64;
-                    *ce_packets += u64::from(ce);
+                    outcome.packets += 1;
+                    outcome.bytes += payload.len() as u64;
+                    outcome.ce_packets += u64::from(ce);
                     if taken.is_ok() {
                         taken = sink.take(segment.seq, payload);
                     }
@@ -403,14 +397,8 @@ impl ReceivingEnd {
 
     /// What it leaves behind, and its channel and sink, which the end of a session still needs.
     pub fn finish(self) -> (ReceiverOutcome, Channel, Box<dyn ContentSink>) {
-        let outcome = ReceiverOutcome {
-            bytes_ready: self.receiver.bytes_ready(),
-            packets: self.packets,
-            bytes: self.bytes,
-            ce_packets: self.ce_packets,
-            cpu: self.cpu,
-            strays: self.channel.strays(),
-        };
+        let (bytes_ready, strays) = (self.receiver.bytes_ready(), self.channel.strays());
+        let outcome = ReceiverOutcome { bytes_ready, strays, ..self.outcome };
         (outcome, self.channel, self.sink)
     }
 }
