@@ -75,7 +75,7 @@ impl Inner {
                 return true;
             }
             if until.time(&state.flow) <= clock::now() {
-                // It may have taken something since anybody looked.
+                // It may have taken something since the last look.
                 state.flow.look_now(&self.fd());
                 self.advance(&mut state);
                 if state.is_drained() {

@@ -3,7 +3,7 @@
 //! Each process listens at `paceline-UID/PID.sock` below `$XDG_RUNTIME_DIR`, `/tmp` or `/run/user/UID`, the first that it can
 //! have; root's at `/run/paceline/PID.sock`. Who connects gets one JSON line about the process ([`Process`]), one a socket
 //! ([`Line`]), and the end; nothing is read from the connection. The folder is its user's alone (mode 0700), or it is not
-//! used: by who listens nor by who asks. Who asks makes sure that a socket, its folder and the process that listens are of
+//! used: by the process that listens nor by the one that asks. The one that asks makes sure that a socket, its folder and the process that listens are of
 //! one user, waits for no process longer than a second, and removes nothing but what its own processes left behind.
 //!
 //! One thread serves it all. It sleeps until a client asks, and wakes by itself only while logs are written. System calls

@@ -251,7 +251,7 @@ impl Framed {
         link.look(fd, now);
         // TCP says that it can take more, unless what it waited for was never needed.
         link.blocked = false;
-        // Who has ended acknowledges no more.
+        // A peer that has ended acknowledges nothing more.
         let unheard = self.ended || link.above.in_flight() == 0;
         link.look_at = if unheard { Time::NEVER } else { now + link.patience() };
     }

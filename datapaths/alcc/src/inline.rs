@@ -203,7 +203,7 @@ impl Inline {
         getsockopt(fd, MaxPacingRate).is_ok_and(|rate| rate != self.rate)
     }
 
-    /// A time has come: reads `TCP_INFO`, informs the controller, and sets the rate. Who writes past the library is not steered: another
+    /// A time has come: reads `TCP_INFO`, informs the controller, and sets the rate. A program that writes past the library is not steered: another
     /// process, `io_uring` or system calls of the program's own have the socket as the program has it, until `has_written` says that it
     /// writes through the library again.
     pub(crate) fn timer(&mut self, link: &mut Link, fd: &OwnedFd, has_written: impl Fn() -> bool) {

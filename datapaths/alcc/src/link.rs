@@ -225,7 +225,7 @@ impl Link {
         self.held_since.is_some_and(|since| now - since >= self.above.rtt().smoothed().unwrap_or(LOOK))
     }
 
-    /// How long silence is no news where every delivery is reported.
+    /// How long silence means nothing where every delivery is reported.
     pub(crate) fn patience(&self) -> Nanos {
         self.above.rtt().smoothed().unwrap_or(SILENCE).mul_div(2, 1).max(SILENCE)
     }

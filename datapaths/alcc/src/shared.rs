@@ -1,4 +1,4 @@
-//! What an engine's thread and its sockets share: who is to be called when, and what a socket reports when it ends.
+//! What an engine's thread and its sockets share: which socket is to be called when, and what a socket reports when it ends.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;

@@ -6,7 +6,7 @@
 //!
 //! Source: the upload application of Zaki et al., "ALCC: Migrating Congestion Control to the Application Layer in Cellular
 //! Networks", section 6, sends files and no more. Ours: a file is resumed, appears when it is whole and its hash equal, and only
-//! who holds a token may write it.
+//! a client that holds a token may write it.
 
 mod client;
 mod message;

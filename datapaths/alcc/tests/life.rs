@@ -155,7 +155,7 @@ fn the_end_of_a_program_waits_for_every_queue() {
 }
 
 #[test]
-fn idle_sockets_wake_nobody() {
+fn idle_sockets_wake_no_thread() {
     let engine = engine(|options| options.controller = "verus".parse().unwrap());
     let mut pairs: Vec<_> = (0..100).map(|_| connect(&engine, V4)).collect();
     for (socket, _) in &pairs {

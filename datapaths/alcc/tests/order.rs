@@ -19,7 +19,7 @@ use rand_pcg::Pcg64;
 const V4: &str = "127.0.0.1:0";
 
 /// Another descriptor of the socket, as code has that knows nothing of us.
-fn somebody(socket: &Socket) -> TcpStream {
+fn another_writer(socket: &Socket) -> TcpStream {
     TcpStream::from(socket.try_clone().unwrap())
 }
 
@@ -65,7 +65,7 @@ fn bytes_that_overtake_the_queue_reset_the_connection() {
             let engine = Engine::start_with(options, HOOKS).unwrap();
             let (socket, mut peer) = narrow(&engine);
             fill(&socket);
-            let mut other = somebody(&socket);
+            let mut other = another_writer(&socket);
             other.write_all(&vec![7; bytes]).unwrap();
             socket.close(PATIENCE);
             assert_eq!(read_out(&mut peer), Ended::Reset, "{acks} {bytes}");
@@ -83,7 +83,7 @@ fn bytes_that_come_as_the_queue_empties_are_in_order_or_reset_the_connection() {
             let engine = engine(|options| (options.acks, options.queue) = (acks, 5 * HELD));
             let (socket, mut peer) = narrow(&engine);
             let ours = fill(&socket);
-            let mut other = somebody(&socket);
+            let mut other = another_writer(&socket);
             other.set_nonblocking(true).unwrap();
             // The kernel takes some of it when there is room: before the last of the queue, or after it.
             let overtaking = thread::spawn(move || {
@@ -114,7 +114,7 @@ fn bytes_of_others_are_in_order_while_the_queue_is_empty() {
         let engine = engine(|options| (options.acks, options.queue) = (acks, 300_000));
         let (socket, peer) = connect(&engine, V4);
         let received = reader(peer);
-        let (mut hasher, mut other, mut ours) = (Hasher::new(), somebody(&socket), 0);
+        let (mut hasher, mut other, mut ours) = (Hasher::new(), another_writer(&socket), 0);
         for round in 0..200_usize {
             let bytes: Vec<u8> = writes(round as u64, 120_000, 120_000).flatten().collect();
             // A part that leaves at once, and one that waits in the queue.

@@ -295,8 +295,8 @@ fn who_has_no_key_is_not_believed() {
 }
 
 #[test]
-fn a_server_that_dies_under_load_delays_nobody() {
-    let Some(mut server) = Server::start("a_server_that_dies_under_load_delays_nobody") else { return };
+fn a_server_that_dies_under_load_delays_no_publisher() {
+    let Some(mut server) = Server::start("a_server_that_dies_under_load_delays_no_publisher") else { return };
     let said = Arc::new(Mutex::new(Vec::new()));
     let log = said.clone();
     let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_no_ip_packet_harms_nobody() {
+    fn what_is_cut_short_or_not_an_ip_packet_does_no_harm() {
         for packet in [V4.to_vec(), v6(0, &[60, 0, 0, 0, 0, 0, 0, 0, 43, 255, 0, 0]), vec![0x12; 60], vec![0xff; 60]] {
             for length in 0..packet.len() {
                 let mut packet = packet[..length].to_vec();

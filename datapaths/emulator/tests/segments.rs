@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_frame_harms_nobody(
+    fn what_is_not_a_frame_does_no_harm(
         header in any::<[u8; Virtio::BYTES]>(),
         junk in prop::collection::vec(any::<u8>(), 0..200),
         (fields, size) in fields(),
@@ -322,7 +322,7 @@ fn only_what_splitting_restores_is_joined() {
     for other in different {
         assert_eq!(counts(&[one.clone(), other.clone()]), [1, 1], "{other:?}");
     }
-    // A sender's own checksum, right or wrong, is no one else's to compute.
+    // A sender's own checksum, right or wrong, is not for others to compute.
     let frames = [&one, &second].map(|packet| Frame::new(packet.complete(), Time::ZERO));
     assert_eq!(joined(&frames).len(), 2);
     assert_eq!(received(&frames), bytes(&frames));

@@ -17,7 +17,7 @@ use crate::{OutputError, Unfit, folder_of, is_standard, sync_folder_of};
 const PREFIX: &str = ".paceline-";
 const SUFFIX: &str = ".tmp";
 
-/// Drafts with a name that are not files yet. Who holds it may put one in its place.
+/// Drafts with a name that are not files yet. The holder of the lock may put one in its place.
 static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {

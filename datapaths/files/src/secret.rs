@@ -1,4 +1,4 @@
-//! Files that are for their owner alone: keys, and whatever else gives a right to who reads it.
+//! Files that are for their owner alone: keys, and whatever else gives its reader a right.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};

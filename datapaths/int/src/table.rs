@@ -7,7 +7,7 @@ use paceline_cc::{Nanos, Time};
 use paceline_telemetry::sink::{JudgedGap, SinkConfig};
 use paceline_telemetry::{FlowReport, FlowSink, NodeReport, TelemetryHeader, Tuple};
 
-/// Judged gaps that are kept for who asks (our choice: a second of many losses).
+/// Judged gaps that are kept to be asked for (our choice: a second of many losses).
 const JUDGED_MAX: usize = 4096;
 /// How long a flow is kept of which nothing comes (our choice: as long as a source keeps one that sends nothing).
 const IDLE: Nanos = Nanos::from_secs(60);

@@ -66,7 +66,7 @@ impl Clock {
         Nanos::from_nanos(self.origin.saturating_sub(read(ClockId::Monotonic)))
     }
 
-    /// Sleeps until zero. Who sends earlier measures the lead as delay where the other clock is not this one: TCP's, QUIC's.
+    /// Sleeps until zero. A sender that begins earlier measures the lead as delay where the other clock is not this one: TCP's, QUIC's.
     pub fn wait_for_zero(self) {
         std::thread::sleep(span(self.until_zero()));
     }

@@ -41,7 +41,7 @@ const NAME: &str = "paceline";
 pub enum Error {
     /// There was no connection, or no answer, before the deadline.
     #[error("no QUIC {peer} within {after:?}; check its address and that UDP passes")]
-    Nobody {
+    NoPeer {
         /// Who was expected.
         peer: &'static str,
         /// The deadline.
@@ -145,7 +145,7 @@ pub struct Received {
 /// transfer is over, the sender has gone, or `lasting` has passed; strangers whose handshake fails are passed over.
 ///
 /// # Errors
-/// [`Error::Nobody`] when no sender came; otherwise what failed.
+/// [`Error::NoPeer`] when no sender came; otherwise what failed.
 pub fn serve(
     socket: UdpSocket,
     identity: &Identity,
@@ -162,8 +162,8 @@ pub fn serve(
     let mut received = on_this_thread(async {
         let deadline = Deadline::now() + lasting;
         let endpoint = endpoint(socket, Some(config))?;
-        let nobody = |_| Error::Nobody { peer: "sender", after: lasting };
-        let (connection, stream) = timeout_at(deadline, accept(&endpoint)).await.map_err(nobody)??;
+        let missing = |_| Error::NoPeer { peer: "sender", after: lasting };
+        let (connection, stream) = timeout_at(deadline, accept(&endpoint)).await.map_err(missing)??;
         let mut received = Received { bytes: 0, complete: false, elapsed: Duration::ZERO, cpu: None };
         // The deadline ends it as it is.
         if let Ok(end) = timeout_at(deadline, drain(stream, sink, &mut received)).await {
@@ -183,7 +183,7 @@ pub fn serve(
 /// been acknowledged or the time is up.
 ///
 /// # Errors
-/// [`Error::Nobody`] when no receiver answered; otherwise what failed.
+/// [`Error::NoPeer`] when no receiver answered; otherwise what failed.
 pub fn send(socket: UdpSocket, sending: &Sending<'_>, source: &mut dyn Read) -> Result<Sent, Error> {
     let cpu = cpu_time();
     let recording = Recording::default();
@@ -197,11 +197,11 @@ pub fn send(socket: UdpSocket, sending: &Sending<'_>, source: &mut dyn Read) -> 
     let mut sent = on_this_thread(async {
         let (start, deadline) = (Instant::now(), Deadline::now() + sending.lasting);
         let endpoint = endpoint(socket, None)?;
-        let nobody = |_| Error::Nobody { peer: "receiver", after: sending.lasting };
+        let missing = |_| Error::NoPeer { peer: "receiver", after: sending.lasting };
         let connecting = endpoint.connect_with(config, sending.to, NAME)?;
-        let connection = timeout_at(deadline, connecting).await.map_err(nobody)??;
+        let connection = timeout_at(deadline, connecting).await.map_err(missing)??;
         let opening = timeout_at(deadline, connection.open_uni());
-        let mut stream = opening.await.map_err(nobody)??;
+        let mut stream = opening.await.map_err(missing)??;
         let mut bytes = 0;
         let end = timeout_at(deadline, push(&mut stream, source, &mut bytes)).await;
         let (elapsed, path) = (start.elapsed(), connection.stats().path);

@@ -85,11 +85,11 @@ fn the_deadline_ends_a_transfer_without_end() {
 }
 
 #[test]
-fn nobody_is_named() {
+fn a_peer_that_is_missing_is_named() {
     let identity = Identity::generate().unwrap();
     let soon = Duration::from_millis(100);
     let error = serve(loopback(), &identity, &mut std::io::sink(), soon).unwrap_err();
-    assert!(matches!(error, Error::Nobody { peer: "sender", .. }), "{error}");
+    assert!(matches!(error, Error::NoPeer { peer: "sender", .. }), "{error}");
     let silent = loopback();
     let to = silent.local_addr().unwrap();
     let controller = &factory("copa");
@@ -110,7 +110,7 @@ fn another_certificate_is_not_trusted() {
         let sending = Sending { to, certificate: other.certificate(), controller, lasting: LIMIT };
         let error = send(loopback(), &sending, &mut std::io::empty()).unwrap_err();
         assert!(matches!(error, Error::Connection(_)), "{error}");
-        assert!(matches!(receiver.join().unwrap(), Err(Error::Nobody { .. })));
+        assert!(matches!(receiver.join().unwrap(), Err(Error::NoPeer { .. })));
     });
     let controller = &factory("copa");
     let sending = Sending { to, certificate: b"no certificate", controller, lasting: LIMIT };

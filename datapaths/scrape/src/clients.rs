@@ -72,7 +72,7 @@ impl Clients {
     pub fn proceed(&mut self, ready: &[bool]) {
         let mut ready = ready.iter().copied();
         self.all.retain_mut(|client| {
-            // Who waits for numbers is only ready when it has gone.
+            // A client that waits for numbers is only ready when it has gone.
             !ready.next().unwrap_or(false) || (!client.waits() && client.proceed().unwrap_or(false))
         });
     }

@@ -84,7 +84,7 @@ pub enum Names {
 }
 
 impl Names {
-    /// Those for who listens at this address. What others may reach they may read without a browser.
+    /// Those for a listener at this address. What others may reach they may read without a browser.
     pub fn at(address: SocketAddr) -> Self {
         if address.ip().is_loopback() { Self::Local } else { Self::Any }
     }

@@ -1,6 +1,6 @@
 //! What the exporters for Prometheus share: as much of HTTP as a scrape needs, the two formats, `paceline_build_info`.
 //!
-//! Numbers are encoded in `OpenMetrics` 1.0. Who does not ask for it gets Prometheus's text format 0.0.4, which older agents,
+//! Numbers are encoded in `OpenMetrics` 1.0. A client that does not ask for it gets Prometheus's text format 0.0.4, which older agents,
 //! `promtool check metrics` and people with `curl` read.
 
 mod clients;

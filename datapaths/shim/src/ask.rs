@@ -81,8 +81,8 @@ pub(crate) fn empty_error_queue(fd: c_int) {
 /// Resets the connection, though other processes hold it too (Linux `tcp_disconnect`).
 pub(crate) fn reset(fd: c_int) {
     // SAFETY: all zeros are an address of no family, which ends the connection.
-    let nobody: libc::sockaddr = unsafe { mem::zeroed() };
-    next::connect(fd, &nobody, size_of_val(&nobody) as socklen_t);
+    let unspecified: libc::sockaddr = unsafe { mem::zeroed() };
+    next::connect(fd, &unspecified, size_of_val(&unspecified) as socklen_t);
 }
 
 /// Whether the peer will send nothing more.

@@ -210,7 +210,7 @@ impl Channel {
                 Err(Stray::Rejected(Rejected::Forged)) => strays.forged += 1,
                 Err(Stray::Rejected(Rejected::Replayed)) => strays.replayed += 1,
                 Err(Stray::Malformed) => strays.malformed += 1,
-                // Anybody may have written it: no answer is longer, as in the handshake.
+                // Any host may have written it: no answer is longer, as in the handshake.
                 Err(Stray::Hello) => asked_again |= length >= welcome.len(),
             }
         };

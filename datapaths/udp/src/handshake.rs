@@ -24,7 +24,7 @@ pub(super) const NO_KEY: [u8; 32] = [0; 32];
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// Anybody could speak.
+    /// Any host could speak.
     #[error(
         "{0} is not loopback: give both ends the same key with --key FILE; make one with `{recipe}`",
         recipe = make_key("FILE")
@@ -46,7 +46,7 @@ pub enum HandshakeError {
     },
     /// The peer's host said that no program listens there.
     #[error("no program listens at {0}; start `paceline serve` there first")]
-    Nobody(SocketAddr),
+    NotListening(SocketAddr),
     /// The key is not the server's.
     #[error("{0} has another key or none; both ends must be given the same one")]
     WrongKey(SocketAddr),
@@ -166,7 +166,7 @@ pub fn connect(
 
 fn refused(error: io::Error, peer: SocketAddr) -> Result<(), HandshakeError> {
     Err(match error.kind() {
-        io::ErrorKind::ConnectionRefused => HandshakeError::Nobody(peer),
+        io::ErrorKind::ConnectionRefused => HandshakeError::NotListening(peer),
         _ => error.into(),
     })
 }
@@ -182,7 +182,7 @@ impl Answer {
     fn read(bytes: &[u8], secret: &[u8; 32], random: &Random) -> Option<Self> {
         let header = PacketHeader::read(bytes).ok()?;
         let Some(body) = proved(secret, bytes) else {
-            // Anybody could have said it: it ends the attempt, no more.
+            // Any host could have said it: it ends the attempt, no more.
             let body = proved(&NO_KEY, bytes).filter(|_| header.kind == PacketKind::Refuse)?;
             return Refuse::read(body).ok().filter(|refuse| refuse.random == *random).map(|_| Self::WrongKey);
         };

@@ -1,4 +1,4 @@
-//! Who may speak: packets sealed with keys that both ends derive from one they share.
+//! The right to speak: packets sealed with keys that both ends derive from one they share.
 //!
 //! ChaCha20-Poly1305 (RFC 8439) over everything behind the header, which is authenticated with it; the packet number is
 //! the nonce. Each direction of each session has a key of its own, HMAC-SHA256 (RFC 2104, 6234) of the shared one over

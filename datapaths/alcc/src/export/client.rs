@@ -25,7 +25,7 @@ const PIECE: usize = 64 << 10;
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The process is no more.
+    /// The process has ended.
     Ended,
     /// Something is there that does not answer, or is not what it should be.
     Silent,
@@ -36,7 +36,7 @@ pub(super) enum Failure {
 pub(super) struct Ask {
     pub(super) place: Place,
     stream: OwnedFd,
-    /// Who listens, as this process knows it; 0 for one in a namespace that cannot be seen from here.
+    /// The process that listens, as this one knows it; 0 for one in a namespace that cannot be seen from here.
     process: u32,
     pub(super) since: Instant,
     answer: Vec<u8>,
@@ -133,7 +133,7 @@ fn is_there(process: u32) -> bool {
     Path::new(&format!("/proc/{process}")).exists()
 }
 
-/// Whether who listens sees the folder where it was found, if that was through another process.
+/// Whether the process that listens sees the folder where it was found, if that was through another process.
 fn listens_there(process: u32, place: &Place) -> bool {
     let Some(through) = place.folder.through else { return true };
     let alike = search::mounts(process).is_some_and(|mounts| search::mounts(through) == Some(mounts));
@@ -145,7 +145,7 @@ fn listens_there(process: u32, place: &Place) -> bool {
 /// those of a stranger.
 ///
 /// # Errors
-/// The reader's, or that it is no such answer.
+/// The reader's, or that this is not such an answer.
 pub fn read(from: impl Read) -> io::Result<Process> {
     let mut lines = BufReader::new(from.take(LONGEST as u64)).lines();
     let first = lines.next().ok_or(io::ErrorKind::UnexpectedEof)??;

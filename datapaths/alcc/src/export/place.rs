@@ -225,7 +225,7 @@ fn listen_in_first(folders: Vec<Folder>, backlog: i32) -> io::Result<(OwnedFd, P
 fn listen_in(folder: &Arc<Folder>, backlog: i32) -> io::Result<(OwnedFd, Place)> {
     match mkdirat(CWD, &folder.path, Mode::RWXU) {
         Err(error) if error != Errno::EXIST => return Err(error.into()),
-        // Anybody may have made it before.
+        // Any user may have made it before.
         _ => {}
     }
     let opened = folder.open()?;

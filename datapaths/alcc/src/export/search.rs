@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_anothers_many() {
+    fn no_user_waits_for_the_many_processes_of_another() {
         let items = [(7, 'a'), (7, 'b'), (7, 'c'), (9, 'd'), (9, 'e'), (1, 'f')];
         let order: String = in_turn(items.to_vec(), |item| item.0).into_iter().map(|item| item.1).collect();
         assert_eq!(order, "adfbec");

@@ -78,7 +78,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Finds whom to ask, without the one who asks, and begins.
+    /// Finds the processes to ask, without this one, and begins.
     pub(super) fn start(own: Option<&Place>) -> Self {
         let now = Instant::now();
         let found = search::search(now + SEARCH);
@@ -206,7 +206,7 @@ mod tests {
         survey.into_answers()
     }
 
-    /// Answers one who asks.
+    /// Answers one client.
     fn answer(listener: &UnixListener, text: &str) {
         listener.accept().unwrap().0.write_all(text.as_bytes()).unwrap();
     }
@@ -254,7 +254,7 @@ mod tests {
         let most = (HEAD.to_owned() + &"{}\n".repeat(15_000)).into_bytes();
         let writers = listeners.into_iter().map(|listener| {
             let most = most.clone();
-            // Who asks may go away before all is written.
+            // A client may go away before all is written.
             thread::spawn(move || listener.accept().unwrap().0.write_all(&most))
         });
         let writers: Vec<_> = writers.collect();

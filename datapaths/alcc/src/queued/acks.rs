@@ -161,7 +161,7 @@ impl Queued {
         };
     }
 
-    /// How long silence is no news.
+    /// How long silence means nothing.
     pub(super) fn patience(&self, link: &Link) -> Nanos {
         match self.source {
             _ if link.info.sacked > 0 => (link.looked_at - self.news_at).mul_div(1, LOOKS).clamp(CLOSE_LOOK, SILENCE),

@@ -1,6 +1,6 @@
-//! Who may: a token is a secret that the server's key makes of a time and a scope, so that the server remembers nothing.
+//! Permission: a token is a secret that the server's key makes of a time and a scope, so that the server remembers nothing.
 //!
-//! What travels is a proof that the client holds the secret, over the server's nonce and the whole request: who listens can
+//! What travels is a proof that the client holds the secret, over the server's nonce and the whole request: a listener on the way can
 //! neither use it again nor change the request. HMAC-SHA256 is that of RFC 2104 and FIPS 198-1.
 
 use std::fmt;
@@ -55,7 +55,7 @@ impl Key {
     /// Whether a request that came in answer to `nonce` may be granted at `now` (seconds since 1970).
     ///
     /// # Errors
-    /// Why not. Who holds no token learns only that.
+    /// Why not. A client without a token learns only that.
     pub fn check(&self, request: &Request, nonce: &[u8; NONCE], now: u64) -> Result<(), Denied> {
         let secret = hmac::Key::new(HMAC_SHA256, &self.secret(request.expiry, &request.scope));
         let message = [nonce, request.signed().as_slice()].concat();

@@ -18,7 +18,7 @@ const COPIED: usize = 8 << 10;
 /// One IP packet: the body of a [`paceline_path::Packet`] in the emulator.
 ///
 /// The packets of a large frame share its bytes. Each has the header that it would have on a wire, but it is written only when
-/// somebody asks for it.
+/// it is asked for.
 #[derive(Clone, Debug)]
 pub struct Frame {
     buffer: Arc<Buffer>,

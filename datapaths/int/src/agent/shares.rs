@@ -7,7 +7,7 @@ pub(super) const FLOWS_MAX: usize = 16_384;
 /// One user, root aside, leaves this part of them to others (our choice, as the agent that steers flows).
 const LEFT: usize = 4;
 
-/// Who has a flow: a user's number; `None` are sockets of other network namespaces, who are one user together.
+/// The owner of a flow: a user's number; `None` are sockets of other network namespaces, who are one user together.
 pub(super) type User = Option<u32>;
 
 /// Places that are taken.

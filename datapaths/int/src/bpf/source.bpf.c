@@ -105,7 +105,7 @@ static __always_inline __u64 heard_at(const struct leaving *leaving)
 
 /*
  * No report came: no header of this flow for a while, and none of those that begin to the same address until a header has asked again. That
- * is soon where reports have come before, for who sends them may only have stopped for a moment, and the first time: a full queue drops
+ * is soon where reports have come before, for their sender may only have stopped for a moment, and the first time: a full queue drops
  * packets too.
  */
 static __always_inline int give_up(struct flow *flow, struct path *path, const struct leaving *leaving)

@@ -179,7 +179,7 @@ static __always_inline void end(struct sock *sk, struct flow *f, enum chirp_stag
 		f->ours.stage = stage;
 	f->oldest = f->next;
 	f->planned = 0;
-	/* Who has asked for a rate is paced on. */
+	/* A flow that has asked for a rate is paced on. */
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == NO_RATE)
 		sk->sk_pacing_status = SK_PACING_NONE;
 }

@@ -25,7 +25,7 @@
 
 /* One packet. */
 #define EQ1_ONE 65536ull
-/* A fifth of the queue is no room. Our choice: a report is a round trip old. */
+/* A fifth of the queue does not count as room. Our choice: a report is a round trip old. */
 #define EQ1_RESERVE 5u
 /* The most that is counted, of room and of its share (our choices): no product overflows, and no queue is as long. */
 #define EQ1_ROOM_MAX 0xffffffu

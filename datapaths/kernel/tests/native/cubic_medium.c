@@ -131,7 +131,7 @@ static void windows_after_a_loss(void)
 	CHECK(left_of(MEDIUM_GROW, 7, r, f) == 8 && left_of(MEDIUM_GROW, 8, r, f) == 8);
 	r.flows = 0;
 	CHECK(left_of(MEDIUM_GROW, 10, r, f) == 12);
-	/* What is not known is no room. */
+	/* What is not known does not count as room. */
 	r = record(LOSS_MEDIUM, TELEMETRY_UNKNOWN);
 	CHECK(left_of(MEDIUM_GROW, 10, r, f) == 10 && left_of(MEDIUM_KEEP, 100, r, f) == 95);
 	/* No cap below the initial window, and none without a rate. */

@@ -87,16 +87,16 @@ fn the_shortest_hello_is_answered() {
 fn an_answer_that_cannot_leave_is_told_of_and_others_are_answered() {
     let mut listener = listener(None);
     // Needs SO_BROADCAST: the system refuses it whatever the network is.
-    let nobody = SocketAddr::from(([255, 255, 255, 255], 9));
+    let broadcast = SocketAddr::from(([255, 255, 255, 255], 9));
     let first = hello("copa", "").packet(&NO_KEY).unwrap();
     let refused = |result: io::Result<Option<Accepted<()>>>| result.map(drop).unwrap_err().kind();
-    assert_eq!(refused(listener.answer(nobody, None, &first, &mut yes)), io::ErrorKind::PermissionDenied);
+    assert_eq!(refused(listener.answer(broadcast, None, &first, &mut yes)), io::ErrorKind::PermissionDenied);
     let proved = |listener: &Listener, from| {
         let cookie = listener.cookie(listener.clock.now(), from, &[9; 16]);
         Hello { cookie: Some(cookie), ..hello("copa", "") }.packet(&NO_KEY).unwrap()
     };
-    let packet = proved(&listener, nobody);
-    assert_eq!(refused(listener.answer(nobody, None, &packet, &mut yes)), io::ErrorKind::PermissionDenied);
+    let packet = proved(&listener, broadcast);
+    assert_eq!(refused(listener.answer(broadcast, None, &packet, &mut yes)), io::ErrorKind::PermissionDenied);
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     let from = client.local_addr().unwrap();
     let packet = proved(&listener, from);

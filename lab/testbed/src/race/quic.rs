@@ -149,7 +149,7 @@ impl Transfer {
 fn unless_nobody<T>(end: Result<T, paceline_quic::Error>) -> Result<Option<T>, paceline_quic::Error> {
     match end {
         Ok(end) => Ok(Some(end)),
-        Err(paceline_quic::Error::Nobody { .. }) => Ok(None),
+        Err(paceline_quic::Error::NoPeer { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
