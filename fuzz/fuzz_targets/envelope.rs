@@ -5,7 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use paceline_bus::{
-    BusSubject, Envelope, Gate, Keys, MAX_AGE, MessageBody, PublisherKey, PublisherRole, RefusalReason, Trust, seal,
+    BusSubject, Envelope, Gate, Keys, MAX_AGE, MessageBody, PublisherKey, PublisherRole, RefusalReason, Trust,
+    VariantArray, seal,
 };
 
 /// That of the seeds.
@@ -19,10 +20,10 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(read) = subject.parse::<BusSubject>() {
         assert_eq!(read.to_string(), subject);
     }
-    let key = PublisherKey::new(&PublisherRole::ALL, &[1; 32]);
+    let key = PublisherKey::new(PublisherRole::VARIANTS, &[1; 32]);
     let mut closed = Gate::new(
         "lab",
-        Trust::Keys(Keys::default().with("sta2", PublisherKey::new(&PublisherRole::ALL, &[9; 32]))),
+        Trust::Keys(Keys::default().with("sta2", PublisherKey::new(PublisherRole::VARIANTS, &[9; 32]))),
         MAX_AGE,
     );
     let refused = closed.open(subject, message, NOW).expect_err("the key is not in the seeds");
