@@ -386,6 +386,7 @@ impl Controller for Bbr {
             pacing: Pacing::Rate(Rate::from_bytes_per_sec(self.pacing_rate as u64)),
             recovery: Recovery::Controller,
             cruises: self.mode == Mode::ProbeBw,
+            outlasts_departures: true,
             ..Permit::up_to((self.cwnd.max(1.0) * self.mss) as u64)
         }
     }

@@ -420,6 +420,7 @@ impl Controller for Copa {
         Permit {
             pacing: self.pace(),
             recovery: Recovery::Controller,
+            outlasts_departures: true,
             ..Permit::up_to((self.cwnd.max(1.0) * self.mss) as u64)
         }
     }

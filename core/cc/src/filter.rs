@@ -28,12 +28,14 @@ pub struct WindowedFilter {
     ring: [Entry; CAPACITY],
     head: usize,
     len: usize,
+    /// The value at the front: it is read more often than it changes.
+    extreme: Option<Nanos>,
 }
 
 impl WindowedFilter {
     /// Smallest of the window.
     pub fn smallest() -> Self {
-        Self { largest: false, ring: [Entry::default(); CAPACITY], head: 0, len: 0 }
+        Self { largest: false, ring: [Entry::default(); CAPACITY], head: 0, len: 0, extreme: None }
     }
 
     /// Largest of the window.
@@ -44,7 +46,7 @@ impl WindowedFilter {
     /// The extreme; none before the first sample. The last sample never expires, so that there is always an answer
     /// after it.
     pub fn get(&self) -> Option<Nanos> {
-        (self.len > 0).then(|| self.ring[self.head].value)
+        self.extreme
     }
 
     /// When the extreme was last seen; none before the first sample.
@@ -70,11 +72,12 @@ impl WindowedFilter {
             self.head = (self.head + 1) % CAPACITY;
             self.len -= 1;
         }
+        self.extreme = Some(self.ring[self.head].value);
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.len = 0;
+        (self.len, self.extreme) = (0, None);
     }
 
     fn back(&self) -> &Entry {

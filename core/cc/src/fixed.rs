@@ -44,6 +44,7 @@ impl Controller for Fixed {
         Permit {
             pacing: self.rate.map_or(Pacing::Free, Pacing::Rate),
             recovery: Recovery::Controller,
+            outlasts_departures: true,
             ..Permit::up_to(self.window)
         }
     }

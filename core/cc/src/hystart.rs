@@ -123,6 +123,10 @@ impl HyStart {
 }
 
 impl StartUp for HyStart {
+    fn stays(&self) -> bool {
+        false
+    }
+
     fn on_mss(&mut self, mss: u32) {
         self.slow.on_mss(mss);
         self.env.mss = mss;
@@ -213,6 +217,10 @@ impl HyStartPlusPlus {
 }
 
 impl StartUp for HyStartPlusPlus {
+    fn stays(&self) -> bool {
+        false
+    }
+
     fn on_mss(&mut self, mss: u32) {
         self.mss = mss;
     }

@@ -334,6 +334,11 @@ impl Mdi {
             self.open();
         }
     }
+
+    /// When the next epoch is due, where the clock runs.
+    fn epoch_ends(&self) -> Time {
+        if self.paused() { Time::NEVER } else { self.next_epoch }
+    }
 }
 
 impl Controller for Mdi {
@@ -418,7 +423,7 @@ impl Controller for Mdi {
     }
 
     fn on_tick(&mut self, now: Time) {
-        if now < self.next_tick() {
+        if now < self.epoch_ends() {
             return;
         }
         let epoch = self.epoch();
@@ -448,7 +453,7 @@ impl Controller for Mdi {
     fn permit(&self) -> Permit {
         Permit {
             pacing: self.pacing,
-            next_tick: if self.paused() { Time::NEVER } else { self.next_epoch },
+            next_tick: self.epoch_ends(),
             recovery: Recovery::Controller,
             is_budget: self.running,
             ..Permit::up_to(self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss)))

@@ -358,6 +358,11 @@ impl Verus {
             self.next_epoch = now + EPOCH;
         }
     }
+
+    /// When the next epoch is due, where the clock runs.
+    fn epoch_ends(&self) -> Time {
+        if self.slow_start || self.paused() { Time::NEVER } else { self.next_epoch }
+    }
 }
 
 impl Controller for Verus {
@@ -455,7 +460,7 @@ impl Controller for Verus {
     }
 
     fn on_tick(&mut self, now: Time) {
-        if now < self.next_tick() {
+        if now < self.epoch_ends() {
             return;
         }
         let due = 1 + EPOCH.times_in(now.since(self.next_epoch));
@@ -480,7 +485,7 @@ impl Controller for Verus {
     fn permit(&self) -> Permit {
         Permit {
             pacing: self.pacing,
-            next_tick: if self.slow_start || self.paused() { Time::NEVER } else { self.next_epoch },
+            next_tick: self.epoch_ends(),
             recovery: Recovery::Controller,
             is_budget: !self.slow_start,
             ..Permit::up_to(self.in_flight.saturating_add(self.allowance).max(u64::from(self.mss)))

@@ -111,6 +111,12 @@ pub trait StartUp: Send {
     /// The hops of the path reported, whether start-up or policy is in charge.
     fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
 
+    /// Whether it does more than to grow the window while it is in charge: observe, pace, hold against marks, hold the window or
+    /// take charge again. Asked once; of one that does not, none of this is asked.
+    fn stays(&self) -> bool {
+        true
+    }
+
     /// The slow-start threshold at the start of the flow in packets, where the start-up sets one.
     fn threshold(&self) -> f64 {
         f64::INFINITY
@@ -239,6 +245,10 @@ impl SlowStart {
 }
 
 impl StartUp for SlowStart {
+    fn stays(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         if ack.window_limited {
             window.open(ack.packets_of(self.mss));

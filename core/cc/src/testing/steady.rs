@@ -1,7 +1,10 @@
 //! A steady feed for measuring what an event costs: one packet acknowledged and one sent per step, an RTT that breathes
-//! a little, now and then a loss. It allocates nothing, so that what is measured is the controller.
+//! a little, now and then a loss. What the controller permits is read once a step. The feed allocates nothing, so that what is
+//! measured is the controller.
 
-use crate::controller::{Ack, Acked, Arrival, Cause, Controller, Loss, Lost, Phase, RateSample, ReceiverHalf, Sent};
+use crate::controller::{
+    Ack, Acked, Arrival, Cause, Controller, Loss, Lost, Permit, Phase, RateSample, ReceiverHalf, Sent,
+};
 use crate::units::{Nanos, Time};
 use crate::{Env, Spec};
 
@@ -17,6 +20,7 @@ const MARK_EVERY: u64 = 100;
 /// A controller, its receiver half where it has one, and the feed that drives them.
 pub struct Steady {
     controller: Box<dyn Controller>,
+    next_tick: Time,
     receiver: Option<Box<dyn ReceiverHalf>>,
     mss: u32,
     now: Time,
@@ -29,8 +33,10 @@ impl Steady {
     /// Makes the controller of `spec` and fills the flight.
     pub fn new(spec: &Spec) -> Self {
         let env = Env::default();
+        let controller = spec.build(&env);
         let mut feed = Self {
-            controller: spec.build(&env),
+            next_tick: controller.next_tick(),
+            controller,
             receiver: spec.build_receiver(&env),
             mss: env.mss,
             now: Time::ZERO,
@@ -53,7 +59,7 @@ impl Steady {
         let seq = packet * mss;
         let (sent_at, tag, note) = self.flight[packet as usize % FLIGHT];
         self.step += 1;
-        if self.controller.next_tick() <= self.now {
+        if self.next_tick <= self.now {
             self.controller.on_tick(self.now);
         }
         if packet % LOSS_EVERY == LOSS_EVERY - 1 {
@@ -63,8 +69,9 @@ impl Steady {
             self.acknowledge(seq, sent_at, tag);
         }
         self.send(packet + FLIGHT as u64, seq + FLIGHT as u64 * mss);
-        std::hint::black_box(self.controller.pacing());
-        self.controller.window()
+        let Permit { window, next_tick, .. } = self.controller.permit();
+        self.next_tick = next_tick;
+        window
     }
 
     fn send(&mut self, packet: u64, seq: u64) {
@@ -160,6 +167,20 @@ mod tests {
             let windows: Vec<u64> = (0..20_000).map(|_| feed.step()).collect();
             let floor = u64::from(Env::default().mss);
             assert!(windows.iter().all(|window| *window >= floor), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_departure_changes_no_permit_that_outlasts_it() {
+        for entry in CONTROLLERS {
+            let mut feed = Steady::new(&entry.name.parse().expect("the bare name parses"));
+            for step in 0..5_000 {
+                feed.step();
+                let before = feed.controller.permit();
+                feed.send(step + FLIGHT as u64, (step + FLIGHT as u64) * 1448);
+                let after = feed.controller.permit();
+                assert!(!before.outlasts_departures || after == before, "{}: {before:?}, {after:?}", entry.name);
+            }
         }
     }
 

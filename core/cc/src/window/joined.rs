@@ -11,6 +11,8 @@ pub struct WindowController<P> {
     env: Env,
     window: Window,
     start: Box<dyn StartUp>,
+    /// [`StartUp::stays`].
+    stays: bool,
     policy: P,
     /// The window before the last reduction, for undo.
     before: Option<Window>,
@@ -27,8 +29,8 @@ impl<P: Policy> WindowController<P> {
     /// Joins `start` and `policy` at the initial window.
     pub fn new(env: &Env, start: Box<dyn StartUp>, policy: P) -> Self {
         let window = Window { cwnd: INITIAL_WINDOW, ssthresh: start.threshold() };
-        let (rtt, answer) = (Nanos::ZERO, Answer::Reduce);
-        Self { env: *env, window, start, policy, before: None, rtt, repairing: false, answer, held: None }
+        let (stays, rtt, answer) = (start.stays(), Nanos::ZERO, Answer::Reduce);
+        Self { env: *env, window, start, stays, policy, before: None, rtt, repairing: false, answer, held: None }
     }
 
     /// The policy.
@@ -66,7 +68,10 @@ impl<P: Policy> WindowController<P> {
 
     /// A classic mark stands for a loss (RFC 3168) and is always answered.
     fn holds_against_marks(&self) -> bool {
-        self.window.starting() && self.start.holds_against_marks() && matches!(self.policy.ecn(), Ecn::Exact | Ecn::L4s)
+        self.stays
+            && self.window.starting()
+            && self.start.holds_against_marks()
+            && matches!(self.policy.ecn(), Ecn::Exact | Ecn::L4s)
     }
 
     fn packets(&self, bytes: u64) -> f64 {
@@ -75,7 +80,7 @@ impl<P: Policy> WindowController<P> {
 
     /// The policy is in charge, and was held at `held`, if it was when the last acknowledgement came.
     fn grow(&mut self, ack: &Ack<'_>, held: Option<Time>) {
-        if let Some(share) = self.start.holds(ack) {
+        if let Some(share) = self.stays.then(|| self.start.holds(ack)).flatten() {
             // Where the window did not limit the flow, the policy knows by itself that it could not grow.
             if let Some(since) = held.filter(|_| ack.window_limited) {
                 self.policy.hold(ack.now - since);
@@ -135,7 +140,9 @@ impl<P: Policy> Controller for WindowController<P> {
         self.repairing &= ack.phase != Phase::Open;
         let held = self.held.take();
         self.policy.observe(ack, &self.window);
-        self.start.observe(ack);
+        if self.stays {
+            self.start.observe(ack);
+        }
         let holds = self.holds_against_marks();
         if self.policy.answers(ack) && !holds {
             self.follow(Answer::Reduce, Signal::Ecn, ack.now, ack.prior_in_flight);
@@ -151,7 +158,7 @@ impl<P: Policy> Controller for WindowController<P> {
             if !self.window.starting() {
                 self.policy.on_start_end(ack.now, &self.window);
             }
-        } else if ack.bytes == 0 || !self.start.resumes(ack, &mut self.window) {
+        } else if ack.bytes == 0 || !self.stays || !self.start.resumes(ack, &mut self.window) {
             self.grow(ack, held);
         }
     }
@@ -247,15 +254,19 @@ impl<P: Policy> Controller for WindowController<P> {
     }
 
     fn permit(&self) -> Permit {
-        let starting = self.window.starting();
-        Permit {
-            pacing: self.start.pacing().unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt)),
-            next_tick: if starting { self.start.next_tick() } else { Time::NEVER },
-            threshold: (self.window.ssthresh * f64::from(self.env.mss)) as u64,
-            holds_against_marks: self.holds_against_marks(),
+        let (mss, starting) = (f64::from(self.env.mss), self.window.starting());
+        let mut permit = Permit {
+            threshold: (self.window.ssthresh * mss) as u64,
             outlasts_departures: !starting,
-            ..Permit::up_to((self.window.cwnd.max(1.0) * f64::from(self.env.mss)) as u64)
+            ..Permit::up_to((self.window.cwnd.max(1.0) * mss) as u64)
+        };
+        let paced = self.stays.then(|| self.start.pacing()).flatten();
+        permit.pacing = paced.unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt));
+        if self.stays && starting {
+            permit.next_tick = self.start.next_tick();
+            permit.holds_against_marks = self.holds_against_marks();
         }
+        permit
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
