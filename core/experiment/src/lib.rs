@@ -25,7 +25,7 @@ pub use live::{Glance, Hooks, Live};
 pub use metered::MeteredHop;
 pub use node::{Node, UdpPacket};
 pub use outcome::{
-    Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, RouterOutcome, Series, SplitSum,
+    Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, RouterOutcome, RunFailure, Series, SplitSum,
 };
 pub use paceline_transport::{Acks, Mode};
 pub use record::{Recorder, Sample};

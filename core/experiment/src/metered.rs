@@ -31,7 +31,7 @@ impl MeteredHop {
         hop_limit: u8,
     ) -> Option<NodeRecord> {
         let snapshot = path.snapshot(now)?;
-        let of_flow = path.stats(now).and_then(|stats| stats.flows.get(flow as usize));
+        let of_flow = path.stats(now).and_then(|stats| stats.flows.get(&flow));
         let flow_dropped = Some(of_flow.map_or(0, |flow| flow.dropped.packets));
         Some(self.meter.record(now, hop_limit, &QueueMoment { flow_dropped, ..queue(&snapshot) }))
     }

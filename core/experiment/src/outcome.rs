@@ -8,6 +8,7 @@ use paceline_path::{Air, Count, DelaySplit, LinkStats};
 use paceline_transport::SenderStats;
 
 use crate::config::Way;
+use crate::endpoints::NotSimulated;
 use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
 
@@ -163,7 +164,18 @@ pub struct Outcome {
     /// Wake-ups that the event loop handled, as a measure of work.
     pub events: u64,
     /// What ended the run before its time.
-    pub excess: Option<Excess>,
+    pub failure: Option<RunFailure>,
+}
+
+/// What ends a run before its time.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RunFailure {
+    /// A window is in the wrong unit.
+    #[error(transparent)]
+    Excess(#[from] Excess),
+    /// The simulator does not have a flow's datapath.
+    #[error(transparent)]
+    NotSimulated(#[from] NotSimulated),
 }
 
 /// A flow had more in flight than its path can ever hold: its window is in another unit, or without bound.

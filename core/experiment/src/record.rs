@@ -79,6 +79,7 @@ impl Recorder {
     }
 
     /// A data packet entered the path.
+    #[inline]
     pub fn entered(&mut self, flow: usize) {
         self.flows[flow].outcome.packets_entered += 1;
     }
@@ -102,11 +103,13 @@ impl Recorder {
     }
 
     /// An acknowledgement reached its sender, delayed like this.
+    #[inline]
     pub fn acknowledged(&mut self, flow: usize, delay: &DelaySplit) {
         self.flows[flow].outcome.ack_split.record(delay);
     }
 
     /// The sender took an RTT sample.
+    #[inline(always)]
     pub fn rtt(&mut self, flow: usize, rtt: Nanos) {
         self.flows[flow].outcome.rtt.record(rtt);
         if self.coarse {
@@ -176,7 +179,7 @@ impl Recorder {
             }
         }
         let routers = Vec::new();
-        Outcome { flows, delay, queue, rtt, graph, hops, routers, series, events, excess: None }
+        Outcome { flows, delay, queue, rtt, graph, hops, routers, series, events, failure: None }
     }
 }
 

@@ -63,6 +63,10 @@ impl<P: Send> Link<P> {
         &self.ledger.stats
     }
 
+    pub(crate) fn forget(&mut self, flow: u32) {
+        self.ledger.stats.flows.remove(&flow);
+    }
+
     /// From now on arrivals are metered, interval by interval.
     pub(crate) fn meter(&mut self, interval: Nanos) {
         self.meter.get_or_insert_with(|| Box::new(Meter::new(interval)));
@@ -251,7 +255,7 @@ mod tests {
         assert_eq!(drain(&mut path), [(2, 8_000)]);
         let stats = path.stats(Time::from_millis(10)).expect("a link").clone();
         assert_eq!((stats.arrived.packets, stats.full.packets, stats.delivered.bytes), (4, 1, 4500));
-        assert_eq!(stats.flows[0].dropped.packets, 1);
+        assert_eq!(stats.flows[&0].dropped.packets, 1);
         assert_eq!(stats.busy, Nanos::from_millis(3));
         // Two wait for 1 ms, then one for 1 ms.
         assert_eq!(stats.queued_packet_ns, 3_000_000);

@@ -295,6 +295,17 @@ impl<P: Clone + Send> Path<P> {
     /// Looks up when something is due next.
     #[inline]
     fn plan(&mut self) {
+        if let [place] = self.places.as_slice() {
+            (self.due, self.first, self.ends) = (place.due, 0, place.due + place.behind);
+        } else {
+            self.find_first();
+        }
+        if self.out.is_empty() {
+            self.next = self.ends;
+        }
+    }
+
+    fn find_first(&mut self) {
         (self.due, self.ends) = (Time::NEVER, Time::NEVER);
         for (index, place) in self.places.iter().enumerate() {
             // The last of equals: room is made before it is filled.
@@ -302,9 +313,6 @@ impl<P: Clone + Send> Path<P> {
                 (self.due, self.first) = (place.due, index);
             }
             self.ends = self.ends.min(place.due + place.behind);
-        }
-        if self.out.is_empty() {
-            self.next = self.ends;
         }
     }
 
@@ -396,6 +404,17 @@ impl<P: Clone + Send> Path<P> {
     fn note_radio(&mut self, element: usize, taken: Vec<(Time, DropReason, Packet<P>)>) {
         if let Some(dropped) = &mut self.dropped {
             dropped.extend(taken.into_iter().map(|(at, reason, packet)| DroppedPacket { at, element, reason, packet }));
+        }
+    }
+
+    /// Drops and marks of this flow are counted anew: it has ended.
+    pub fn forget(&mut self, flow: u32) {
+        for place in &mut self.places {
+            match &mut place.stage {
+                Stage::Link(link) => link.forget(flow),
+                Stage::Radio(radio) => radio.forget(flow),
+                Stage::Delay(_) | Stage::Other(_) | Stage::Filter(_) => {}
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a link counts.
 
+use std::collections::BTreeMap;
+
 use paceline_cc::{Codepoint, Nanos, Time};
 
 use crate::packet::Packet;
@@ -15,6 +17,7 @@ pub struct Count {
 
 impl Count {
     /// One more packet of `size` bytes.
+    #[inline]
     pub fn add(&mut self, size: u32) {
         self.packets += 1;
         self.bytes += u64::from(size);
@@ -55,8 +58,8 @@ pub struct LinkStats {
     /// Time with a packet in service. On a trace link, only packets that need several opportunities are ever in
     /// service for longer than an instant.
     pub busy: Nanos,
-    /// Drops and marks by flow; shorter than the number of flows when the last ones had none.
-    pub flows: Vec<FlowStats>,
+    /// Drops and marks by flow, of those that had any and are not forgotten ([`Path::forget`](crate::Path::forget)).
+    pub flows: BTreeMap<u32, FlowStats>,
     updated: Time,
 }
 
@@ -93,20 +96,23 @@ impl LinkStats {
     }
 
     /// A packet goes into the queue.
+    #[inline]
     pub fn enter(&mut self, size: u32) {
         self.queued.add(size);
     }
 
     /// A packet leaves the queue, to be served or dropped.
+    #[inline]
     pub fn leave(&mut self, size: u32) {
         self.queued.packets -= 1;
         self.queued.bytes -= u64::from(size);
     }
 
     /// Brings the time integrals up to `now`; `serving` says whether a packet was in service since the last time.
+    #[inline(always)]
     pub(crate) fn advance(&mut self, now: Time, serving: bool) {
         let span = now - self.updated;
-        self.updated = now.max(self.updated);
+        self.updated += span;
         self.queued_packet_ns += u128::from(self.queued.packets) * u128::from(span.as_nanos());
         self.queued_byte_ns += u128::from(self.queued.bytes) * u128::from(span.as_nanos());
         if serving {
@@ -115,10 +121,6 @@ impl LinkStats {
     }
 
     fn flow(&mut self, flow: u32) -> &mut FlowStats {
-        let index = flow as usize;
-        if index >= self.flows.len() {
-            self.flows.resize(index + 1, FlowStats::default());
-        }
-        &mut self.flows[index]
+        self.flows.entry(flow).or_default()
     }
 }

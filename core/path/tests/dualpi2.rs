@@ -58,11 +58,11 @@ fn low_is_marked_by_the_square_root_of_what_classic_drops() {
         let mut path = path("12 Mbit/s", &format!("dualpi2:spacing={spacing},th_len=1"));
         let flows = [(Codepoint::NotEct, 1_000_000), (Codepoint::Ect1, 20_000_000)];
         let (waits, stats) = flood(&mut path, flows, 200);
-        let drops = stats.flows[0].dropped.packets as f64 / 200_000.0;
-        let marks = stats.flows[1].marked.packets as f64 / 10_000.0;
+        let drops = stats.flows[&0].dropped.packets as f64 / 200_000.0;
+        let marks = stats.flows[&1].marked.packets as f64 / 10_000.0;
         assert!((drops - 0.05).abs() < 0.002, "{drops}");
         assert!((marks / (2.0 * libm::sqrt(0.05)) - 1.0).abs() < tolerance, "{marks}");
-        assert_eq!((stats.flows[1].dropped.packets, stats.full.packets), (0, 0));
+        assert_eq!((stats.flows[&1].dropped.packets, stats.full.packets), (0, 0));
         // The classic delay settles at the target; low waits for the packet in service and, when its turn has come, for
         // one of classic.
         assert!((mean(&waits[0]) * 1e3 - 15.0).abs() < 1.0, "{}", mean(&waits[0]));
@@ -75,14 +75,15 @@ fn low_packets_are_dropped_in_overload_and_classic_is_served() {
     // ECT(1) that does not respond at 1.5 times the link, and classic at a tenth of it.
     let mut path = path("12 Mbit/s", "dualpi2");
     let (_, stats) = flood(&mut path, [(Codepoint::NotEct, 10_000_000), (Codepoint::Ect1, 666_667)], 60);
-    let (classic, low) = (stats.flows[0].dropped.packets as f64 / 6000.0, stats.flows[1].dropped.packets as f64 / 9e4);
+    let (classic, low) =
+        (stats.flows[&0].dropped.packets as f64 / 6000.0, stats.flows[&1].dropped.packets as f64 / 9e4);
     // The same probability p_C for both: 1 - 1 / 1.6 = 0.375.
     assert!((low - 0.375).abs() < 0.02, "{low}");
     assert!((classic - 0.375).abs() < 0.03, "{classic}");
     assert_eq!(stats.full.packets, 0);
     // The low packets that passed were marked, but for the first, before the controller got there.
-    let passed = 90_000 - stats.flows[1].dropped.packets;
-    assert!(stats.flows[1].marked.packets as f64 > 0.95 * passed as f64);
+    let passed = 90_000 - stats.flows[&1].dropped.packets;
+    assert!(stats.flows[&1].marked.packets as f64 > 0.95 * passed as f64);
 }
 
 /// A window of packets and its response: by a factor to drops, or DCTCP's (RFC 8257) with a mean over 16 rounds.

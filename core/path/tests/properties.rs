@@ -187,9 +187,9 @@ proptest! {
         prop_assert!(fates.iter().all(|dropped| dropped.packet.entered <= dropped.at));
         prop_assert_eq!(stats.queued.packets, 0);
         prop_assert_eq!(stats.arrived.bytes, stats.delivered.bytes + stats.full.bytes + stats.aqm.bytes);
-        let by_flow: u64 = stats.flows.iter().map(|flow| flow.dropped.packets).sum();
+        let by_flow: u64 = stats.flows.values().map(|flow| flow.dropped.packets).sum();
         prop_assert_eq!(by_flow, dropped);
-        let marked: u64 = stats.flows.iter().map(|flow| flow.marked.packets).sum();
+        let marked: u64 = stats.flows.values().map(|flow| flow.marked.packets).sum();
         prop_assert_eq!(marked, stats.marked.packets);
         for packet in &popped {
             let delay = packet.delay.propagation + packet.delay.queue + packet.delay.transmission;

@@ -7,9 +7,27 @@ use paceline_transport::{AckSegment, Segment};
 
 use crate::telemetry::Traced;
 
-/// What a packet of the simulator carries.
+/// A packet of the simulator: whose it is, and what it carries.
 #[derive(Clone, Debug)]
-pub enum Body {
+pub struct Body {
+    pub(crate) label: Label,
+    pub(crate) load: Load,
+}
+
+/// Whose a packet is; its flow may have ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label {
+    /// The number of the flow.
+    pub(crate) number: u32,
+    /// Its way, among the distinct ones.
+    pub(crate) way: u32,
+    /// Index of the configured flow in whose figures it is.
+    pub(crate) family: Option<u32>,
+}
+
+/// What a packet carries.
+#[derive(Clone, Debug)]
+pub(crate) enum Load {
     /// Data.
     Data(Segment),
     /// Data with telemetry. In a box, as few flows have it.
@@ -26,11 +44,11 @@ pub enum Body {
 
 /// A packet of a node.
 #[derive(Clone, Debug)]
-pub struct SentBytes {
+pub(crate) struct SentBytes {
     /// It.
-    pub packet: UdpPacket,
+    pub(crate) packet: UdpPacket,
     /// The data in it, where it is a flow's.
-    pub segment: Option<Segment>,
+    pub(crate) segment: Option<Segment>,
 }
 
 impl SentBytes {
@@ -40,8 +58,9 @@ impl SentBytes {
     }
 }
 
-impl Body {
+impl Load {
     /// The data, where it is some.
+    #[inline]
     pub(crate) fn segment(&self) -> Option<&Segment> {
         match self {
             Self::Data(segment) => Some(segment),

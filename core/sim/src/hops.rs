@@ -78,7 +78,7 @@ impl Hops {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, hop: u32, now: Time, mut packet: Packet<Body>) {
         let path = &mut self.paths[hop as usize];
         if let Some(meters) = &mut self.meters {
@@ -108,6 +108,18 @@ impl Hops {
         let found = (0..).zip(&mut self.paths).find_map(|(hop, path)| Some((hop, path.pop_dropped()?)));
         self.dropped = found.is_some();
         found
+    }
+
+    /// A flow has ended: what the hops know of it is of no use any more.
+    pub(crate) fn forget(&mut self, flow: u32) {
+        self.paths.iter_mut().for_each(|path| path.forget(flow));
+    }
+
+    /// Of how many flows the hop that knows most has counted drops.
+    #[cfg(test)]
+    pub(crate) fn known_flows(&mut self) -> usize {
+        let counted = |path: &mut Path<Body>| path.stats(Time::ZERO).map_or(0, |stats| stats.flows.len());
+        self.paths.iter_mut().map(counted).max().unwrap_or(0)
     }
 
     /// What the hop that the series shows could have carried in this time, and the bytes that wait there at its end.

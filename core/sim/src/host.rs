@@ -94,6 +94,7 @@ impl Hosts {
     }
 
     /// When a timer of the sender set for `due` wakes it; pacing holds a packet until `paced_until`.
+    #[inline(always)]
     pub(crate) fn sender_wakes_at(&mut self, due: Time, paced_until: Time) -> Time {
         if due == paced_until && self.is_prompt() { due } else { self.sender.wakes_at(due) }
     }

@@ -5,6 +5,7 @@
 
 mod body;
 mod ends;
+mod families;
 mod hops;
 mod host;
 pub mod icn;
@@ -17,6 +18,6 @@ mod telemetry;
 mod timers;
 mod world;
 
-pub use body::{Body, SentBytes};
+pub use body::Body;
 pub use node::{NodeId, address};
 pub use world::{Config, World, run};

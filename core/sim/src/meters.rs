@@ -5,7 +5,7 @@ use paceline_experiment::{Graph, MeteredHop};
 use paceline_path::{Packet, Path};
 use paceline_telemetry::{NodeReport, push_record};
 
-use crate::body::Body;
+use crate::body::{Body, Load};
 
 /// The hops of a world in which flows carry telemetry.
 pub(crate) struct Meters(Vec<MeteredHop>);
@@ -16,11 +16,12 @@ impl Meters {
     }
 
     /// A packet comes to the queue of a hop, which writes its record before the packet is queued.
+    #[inline(never)]
     pub(crate) fn pass(&mut self, hop: u32, path: &mut Path<Body>, now: Time, packet: &mut Packet<Body>) {
         let node = &mut self.0[hop as usize];
         node.arrived(now, packet.flow, packet.size);
         let flow = packet.flow;
-        let Body::Traced(traced) = &mut packet.body else { return };
+        let Load::Traced(traced) = &mut packet.body.load else { return };
         if let Some(record) = node.record(path, now, flow, traced.hop_limit) {
             // Where there is no room the packet goes on without it.
             let _ = push_record(&mut traced.header, &record);

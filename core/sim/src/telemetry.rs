@@ -28,7 +28,7 @@ const NODES_EVERY: Nanos = Nanos::from_millis(100);
 
 /// A packet of data with telemetry.
 #[derive(Clone, Debug)]
-pub struct Traced {
+pub(crate) struct Traced {
     pub(crate) segment: Segment,
     /// Its header as on the wire; hops write into it.
     pub(crate) header: Vec<u8>,

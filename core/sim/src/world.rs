@@ -5,17 +5,17 @@ use std::collections::VecDeque;
 use paceline_cc::observe::Observed;
 use paceline_cc::{Bytes, Codepoint, Env, Nanos, Rate, Spec, Time};
 use paceline_experiment::{
-    AppTurn, Application, Arrivals, Cross, Excess, Flow, Gaps, Layer, Moment, NewFlow, Outcome, Recorder, Sample, Seed,
-    Subject, Tap, Workload, endpoints,
+    AppTurn, Flow, Layer, Moment, NewFlow, Outcome, Recorder, RunFailure, Sample, Seed, Subject, Tap, Workload,
+    endpoints,
 };
 
-use crate::body::Body;
+use crate::body::{Body, Label};
 use crate::ends::Ends;
+use crate::families::{Family, Source};
 use crate::hops::{Hops, Routes};
 use crate::host::Hosts;
-use crate::live::Live;
+use crate::live::{Live, LiveFlows};
 use crate::pool::Pool;
-use crate::room::Room;
 use crate::timers::{Armed, Target, Timers};
 use content::Content;
 use nodes::Nodes;
@@ -24,6 +24,8 @@ mod content;
 mod nodes;
 mod packets;
 mod reports;
+#[cfg(test)]
+mod tests;
 
 /// Of the packets that leave at one moment, after so many each it is looked how much is in flight (our choice: it costs nothing
 /// then, and so many more do no harm).
@@ -35,8 +37,7 @@ pub type Config = paceline_experiment::Config<Body>;
 /// Runs a world to its end.
 ///
 /// # Panics
-/// Where [`endpoints::check`] refuses a flow, or there is no way between its ends. And where nothing in the way of a flow that sends without end has a rate:
-/// nothing would ever hold it back, and it would fill the memory, or the present moment where there is no delay either.
+/// Where there is no way between the ends of a flow. And where nothing in the way of a flow that sends without end has a rate: nothing would ever hold it back, and it would fill the memory, or the present moment where there is no delay either.
 pub fn run(config: Config, tap: Option<&mut dyn Tap>) -> Outcome {
     let mut world = World::new(config, tap);
     world.run_until(Time::NEVER);
@@ -53,32 +54,17 @@ pub struct World<'t> {
     seed: Seed,
     hops: Hops,
     routes: Routes,
-    /// The way of each configured flow, among the distinct ones.
-    ways: Vec<u32>,
     pool: Pool,
     timers: Timers,
-    configured: Vec<Flow>,
-    /// What the path of each holds.
-    rooms: Vec<Room>,
-    /// A flow had more in flight than that: the end.
-    excess: Option<Excess>,
+    /// As configured.
+    families: Vec<Family>,
+    /// The end, before its time.
+    failure: Option<RunFailure>,
     recorder: Recorder,
-    /// Of configured flows that are families.
-    arrivals: Vec<Option<Arrivals>>,
-    /// Of configured flows whose application writes in turns.
-    applications: Vec<Option<Application>>,
-    /// Number of the flow that a configured flow (not a family) started.
-    number: Vec<Option<u32>>,
-    /// By number; `None` once it has ended.
-    live: Vec<Option<Box<Live>>>,
-    /// By number: the configured flow it belongs to; `None` for cross traffic.
-    families: Vec<Option<u32>>,
-    /// By number: its way, among the distinct ones.
-    way_of: Vec<u32>,
-    cross: Vec<Cross>,
+    live: LiveFlows,
+    sources: Vec<Source>,
     /// Number of the first flow: those before are of cross traffic, which a tap does not count.
     first: u32,
-    gaps: Vec<Gaps>,
     step: Option<Nanos>,
     snapshot_every: Option<Nanos>,
     nodes: Nodes,
@@ -120,32 +106,27 @@ impl<'t> World<'t> {
         let (routes, mut ways) = Routes::new(&config.topology, all);
         let telemetry = config.flows.iter().any(|flow| flow.telemetry.is_some());
         // Cross traffic takes the first numbers, so that counters by number can distinguish it.
-        let way_of = ways.split_off(flows);
-        let indexed = || config.flows.iter().enumerate();
-        let arrivals = |(index, flow): (usize, &Flow)| Arrivals::new(&flow.workload, config.seed, index);
-        let application =
-            |(index, flow): (usize, &Flow)| Application::new(&flow.workload, flow.mss, config.seed, index);
+        let cross_ways = ways.split_off(flows);
+        let first = config.cross.len() as u32;
+        let recorder = Recorder::new(&config.flows, config.sample_every);
+        let family =
+            |(index, (flow, way))| Family::new(index, flow, way, config.seed, &config.topology, config.duration);
+        let source = |(index, (cross, way))| Source::new(index, cross, way, config.seed);
+        let mut live = LiveFlows::default();
+        (0..first).for_each(|_| _ = live.skip());
         let mut world = Self {
             now: Time::ZERO,
             end: Time::ZERO + config.duration,
             seed: config.seed,
             timers,
-            recorder: Recorder::new(&config.flows, config.sample_every),
-            arrivals: indexed().map(arrivals).collect(),
-            applications: indexed().map(application).collect(),
-            number: vec![None; flows],
-            live: config.cross.iter().map(|_| None).collect(),
-            families: config.cross.iter().map(|_| None).collect(),
-            gaps: config.cross.iter().enumerate().map(|(index, cross)| Gaps::new(cross, config.seed, index)).collect(),
-            first: config.cross.len() as u32,
-            cross: config.cross,
-            rooms: config.flows.iter().map(|flow| Room::new(flow, &config.topology, config.duration)).collect(),
-            configured: config.flows,
-            excess: None,
+            recorder,
+            live,
+            first,
+            families: config.flows.into_iter().zip(ways).enumerate().map(family).collect(),
+            sources: config.cross.into_iter().zip(cross_ways).enumerate().map(source).collect(),
+            failure: None,
             hops: Hops::new(config.topology, snapshot_every, telemetry),
             routes,
-            ways,
-            way_of,
             snapshot_every,
             pool: Pool::default(),
             step: config.sample_every,
@@ -159,10 +140,10 @@ impl<'t> World<'t> {
     }
 
     /// Runs every event up to `until`, the events of that moment included; answers whether the world has reached its end, or
-    /// cannot go on ([`Outcome::excess`]).
+    /// cannot go on ([`Outcome::failure`]).
     pub fn run_until(&mut self, until: Time) -> bool {
         let until = until.min(self.end);
-        while self.excess.is_none() {
+        while self.failure.is_none() {
             let ((due, hop), timer) = (self.hops.next(), self.timers.next());
             let next = due.min(timer);
             let next_sample = self.recorder.next_sample();
@@ -187,17 +168,17 @@ impl<'t> World<'t> {
                 self.note_dropped();
             }
         }
-        if self.excess.is_none() {
+        if self.failure.is_none() {
             self.now = until.max(self.now);
         }
-        until == self.end || self.excess.is_some()
+        until == self.end || self.failure.is_some()
     }
 
     /// Whether the configured flow of this index has begun and come to its end: all its bytes have arrived, or it was stopped. Families
     /// do not.
     pub fn has_ended(&self, index: usize) -> bool {
-        let number = self.number.get(index).copied().flatten();
-        number.is_some_and(|number| self.live[number as usize].is_none())
+        let number = self.families.get(index).and_then(|family| family.number);
+        number.is_some_and(|number| self.live.get(number).is_none())
     }
 
     /// Bytes that the link that is shown could have carried from one moment to another, both past; `None` where nothing limits
@@ -211,26 +192,16 @@ impl<'t> World<'t> {
             Target::Start(index) => self.start(index),
             Target::Stop(index) => self.stop(index),
             Target::Arrival(index) => self.arrive(index),
-            Target::Sender(number) => {
-                let Some(flow) = &mut self.live[number as usize] else { return };
-                if !flow.steering_timer.fire(&mut self.timers, at, target) {
-                    return;
-                }
-                let steering = flow.ends.steering_mut();
-                if steering.next_timeout() <= at {
-                    steering.on_timeout(at);
-                }
-                self.pump(number);
-            }
+            Target::Sender(number) => self.pump(number, Some(at)),
             Target::Receiver(number) => {
-                let Some(flow) = &mut self.live[number as usize] else { return };
+                let Some(flow) = self.live.get_mut(number) else { return };
                 if flow.receiver_timer.fire(&mut self.timers, at, target) {
                     self.acknowledge(number);
                 }
             }
             Target::Application(number) => self.application(number),
             Target::Access(number) => {
-                while let Some(flow) = &mut self.live[number as usize] {
+                while let Some(flow) = self.live.get_mut(number) {
                     match flow.access.pop_front_if(|(due, _)| *due <= at) {
                         Some((_, packet)) => self.deliver(packet),
                         None => {
@@ -241,7 +212,7 @@ impl<'t> World<'t> {
                 }
             }
             Target::Return(number) => {
-                while let Some(flow) = &mut self.live[number as usize] {
+                while let Some(flow) = self.live.get_mut(number) {
                     match flow.back.pop_front_if(|(due, _)| *due <= at) {
                         Some((_, packet)) => self.returned(packet),
                         None => {
@@ -267,42 +238,42 @@ impl<'t> World<'t> {
     }
 
     fn start(&mut self, index: u32) {
-        let flow = &self.configured[index as usize];
-        match flow.workload {
+        match self.families[index as usize].flow.workload {
             Workload::Poisson(_) => self.arrive(index),
-            Workload::Bytes(Bytes(bytes)) => {
-                self.number[index as usize] = Some(self.begin(index, Some(bytes)));
-            }
-            Workload::Bulk | Workload::OnOff(_) | Workload::Rate(_) => {
-                let number = self.begin(index, None);
-                self.number[index as usize] = Some(number);
-                if self.applications[index as usize].is_some() {
-                    self.timers.set(self.now, Target::Application(number));
-                }
-            }
+            Workload::Bytes(Bytes(bytes)) => self.begin_alone(index, Some(bytes)),
+            Workload::Bulk | Workload::OnOff(_) | Workload::Rate(_) => self.begin_alone(index, None),
+        }
+    }
+
+    /// The one flow of a configured one comes alive.
+    fn begin_alone(&mut self, index: u32, goal: Option<u64>) {
+        let Some(number) = self.begin(index, goal) else { return };
+        let family = &mut self.families[index as usize];
+        family.number = Some(number);
+        if family.application.is_some() {
+            self.timers.set(self.now, Target::Application(number));
         }
     }
 
     /// A family's next flow arrives; the one after it is drawn.
     fn arrive(&mut self, index: u32) {
-        if self.configured[index as usize].stop.is_some_and(|stop| self.now >= stop) {
+        let family = &mut self.families[index as usize];
+        if family.flow.stop.is_some_and(|stop| self.now >= stop) {
             return;
         }
-        let Some(NewFlow { bytes, gap }) = self.arrivals[index as usize].as_mut().and_then(Iterator::next) else {
-            return;
-        };
+        let Some(NewFlow { bytes, gap }) = family.arrivals.as_mut().and_then(Iterator::next) else { return };
         self.timers.set(self.now + gap, Target::Arrival(index));
         self.begin(index, Some(bytes));
     }
 
-    /// A flow comes alive; the answer is its number.
-    fn begin(&mut self, index: u32, goal: Option<u64>) -> u32 {
-        let number = self.live.len() as u32;
-        let flow = &self.configured[index as usize];
+    /// A flow comes alive; the answer is its number. One that the simulator does not have ends the run.
+    fn begin(&mut self, index: u32, goal: Option<u64>) -> Option<u32> {
+        let number = self.live.next_number();
+        let Family { flow, way, .. } = &self.families[index as usize];
+        let label = Label { number, way: *way, family: Some(index) };
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: flow.mss, seed, paced: flow.paced };
-        let way = self.ways[index as usize];
-        let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, way));
+        let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, label.way));
         let first = self.first;
         let mut observer = |spec: &Spec, layer| {
             self.tap.as_mut().and_then(|tap| {
@@ -315,10 +286,15 @@ impl<'t> World<'t> {
             first_source = Some(Observed::wrap(flow.controller.build(&env), observer));
             self.fetch(index, number, goal.expect("an object has an end"))
         } else {
-            let ends = endpoints::make(flow, &env, observer);
-            Ends::from(ends.unwrap_or_else(|refused| panic!("{refused}")))
+            match endpoints::make(flow, &env, observer) {
+                Ok(ends) => Ends::from(ends),
+                Err(refused) => {
+                    self.failure = Some(refused.into());
+                    return None;
+                }
+            }
         };
-        let flow = &self.configured[index as usize];
+        let flow = &self.families[index as usize].flow;
         let extra_delay = flow.extra_delay;
         match (&flow.workload, goal) {
             (_, Some(bytes)) => ends.write(bytes),
@@ -326,11 +302,10 @@ impl<'t> World<'t> {
             _ => {}
         }
         let telemetry = self.carried(index, number);
-        self.families.push(Some(index));
-        self.way_of.push(way);
-        self.live.push(Some(Box::new(Live {
+        self.live.begin(Box::new(Live {
             family: index,
-            hops: self.routes.first(way),
+            label,
+            hops: self.routes.first(label.way),
             began: self.now,
             ends,
             steering_timer: Armed::default(),
@@ -341,12 +316,12 @@ impl<'t> World<'t> {
             telemetry,
             access: VecDeque::new(),
             back: VecDeque::new(),
-        })));
+        }));
         if let Some(controller) = first_source {
             self.open_sources(index, number, controller);
         }
         self.release(number);
-        number
+        Some(number)
     }
 
     /// How long the slowest link of its data takes for a full packet of this flow; nothing where there is no link.
@@ -357,15 +332,15 @@ impl<'t> World<'t> {
 
     /// The application of a configured flow stops writing: the flow ends here, what is in flight is not waited for.
     fn stop(&mut self, index: u32) {
-        if let Some(number) = self.number[index as usize] {
+        if let Some(number) = self.families[index as usize].number {
             self.retire(number);
         }
     }
 
     /// An application's turn: a packet at a constant rate, or the other half of on/off.
     fn application(&mut self, number: u32) {
-        let Some(live) = &mut self.live[number as usize] else { return };
-        let Some(application) = &mut self.applications[live.family as usize] else { return };
+        let Some(live) = self.live.get_mut(number) else { return };
+        let Some(application) = &mut self.families[live.family as usize].application else { return };
         let (turn, wait) = application.turn();
         match turn {
             AppTurn::Write(bytes) => live.ends.write(bytes),
@@ -376,92 +351,95 @@ impl<'t> World<'t> {
     }
 
     fn send_cross(&mut self, index: u32) {
-        let cross = &self.cross[index as usize];
+        let Source { cross, label, gaps } = &mut self.sources[index as usize];
         if cross.stop.is_some_and(|stop| self.now >= stop) {
             return;
         }
-        let packet = self.pool.cross(index, cross.packet);
-        let [hop, _] = self.routes.first(self.way_of[index as usize]);
-        self.hops.push(hop, self.now, packet);
-        let gap = self.gaps[index as usize].draw();
-        self.timers.set(self.now + gap, Target::Cross(index));
+        let [hop, _] = self.routes.first(label.way);
+        self.hops.push(hop, self.now, self.pool.cross(*label, cross.packet));
+        self.timers.set(self.now + gaps.draw(), Target::Cross(index));
     }
 
-    /// Something from outside the end that has the controller may let it send: its host takes a moment, unless pacing sets the
-    /// time.
+    /// Something from outside the end that has the controller may let it send.
     #[inline]
     fn release(&mut self, number: u32) {
-        if let Some(flow) = &mut self.live[number as usize]
-            && let Some(hosts) = &mut flow.hosts
+        self.pump(number, None);
+    }
+
+    /// Lets the end that has the controller send what it may, data or requests, and sets its timer, which may have come. What else sets
+    /// packets free comes from outside: its host takes a moment then, unless pacing sets the time.
+    fn pump(&mut self, number: u32, timer: Option<Time>) {
+        let Some(flow) = self.live.get_mut(number) else { return };
+        if let Some(at) = timer {
+            if !flow.steering_timer.fire(&mut self.timers, at, Target::Sender(number)) {
+                return;
+            }
+            let steering = flow.ends.steering_mut();
+            if steering.next_timeout() <= at {
+                steering.on_timeout(at);
+            }
+        } else if let Some(hosts) = &mut flow.hosts
             && flow.ends.steering().paced_until() <= self.now
         {
             hosts.release(self.now);
         }
-        self.pump(number);
-    }
-
-    /// Lets the end that has the controller send what it may, data or requests, and sets its timer.
-    #[inline]
-    fn pump(&mut self, number: u32) {
-        let Some(flow) = &mut self.live[number as usize] else { return };
-        let [data, back] = flow.hops;
-        let family = flow.family as usize;
+        let Live { label, hops: [data, back], .. } = *flow;
+        let family = &self.families[flow.family as usize];
         let mut count = 0_u32;
         while flow.ready_at() <= self.now {
             count += 1;
-            if count.is_multiple_of(OFTEN) && self.rooms[family].is_exceeded(flow.ends.steering()) {
+            if count.is_multiple_of(OFTEN) && family.room.is_exceeded(flow.ends.steering()) {
                 break;
             }
-            let (sender, segment) = match &mut flow.ends {
-                Ends::Push(sender, _) => match sender.poll_transmit(self.now) {
-                    Some(segment) => (sender, segment),
-                    None => break,
-                },
-                Ends::Pull(requester, _) => match requester.poll_request(self.now) {
-                    Some(asked) => {
+            let Ends::Push(sender, _) = &mut flow.ends else {
+                match &mut flow.ends {
+                    Ends::Pull(requester, _) => {
+                        let Some(asked) = requester.poll_request(self.now) else { break };
                         if let Some(hosts) = &mut flow.hosts {
                             hosts.sent(self.now);
                         }
-                        self.hops.push(back, self.now, self.pool.request(number, asked));
+                        self.hops.push(back, self.now, self.pool.request(label, asked));
                         continue;
                     }
-                    None => break,
-                },
-                Ends::Fetch(_) => return self.pump_fetch(number),
+                    _ => return self.pump_fetch(number),
+                }
             };
+            let Some(segment) = sender.poll_transmit(self.now) else { break };
             if let Some(hosts) = &mut flow.hosts {
                 hosts.sent(self.now);
             }
             if let Some(tap) = &mut self.tap {
                 tap.on_sent(self.now, number - self.first, &segment);
             }
-            self.recorder.entered(family);
+            self.recorder.entered(flow.family as usize);
             let ecn = Codepoint::from(segment.ecn);
-            let traced = flow.telemetry.as_mut().and_then(|telemetry| {
-                telemetry.leave(self.now, &segment, sender.as_ref(), self.configured[family].mss)
-            });
+            let traced = match &mut flow.telemetry {
+                Some(telemetry) => telemetry.leave(self.now, &segment, sender.as_ref(), family.flow.mss),
+                None => None,
+            };
             let packet = match traced {
-                Some(traced) => self.pool.traced(number, ecn, traced),
-                None => self.pool.data(number, ecn, segment),
+                Some(traced) => self.pool.traced(label, ecn, traced),
+                None => self.pool.data(label, ecn, &segment),
             };
             self.hops.push(data, self.now, packet);
         }
-        if count > 0 && self.rooms[family].is_exceeded(flow.ends.steering()) {
-            self.excess = Some(self.rooms[family].excess(&self.configured[family], flow.ends.steering()));
+        if count > 0 && family.room.is_exceeded(flow.ends.steering()) {
+            self.failure = Some(family.room.excess(&family.flow, flow.ends.steering()).into());
         }
         let wakes_at = flow.wakes_at(self.now);
         flow.steering_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
     }
 
     fn complete(&mut self, number: u32) {
-        let Some(flow) = &self.live[number as usize] else { return };
+        let Some(flow) = self.live.get(number) else { return };
         let (family, goal, took) = (flow.family as usize, flow.goal, self.now.since(flow.began));
         self.recorder.completed(family, goal.unwrap_or(0), took);
         self.retire(number);
     }
 
     fn retire(&mut self, number: u32) {
-        if let Some(flow) = self.live[number as usize].take() {
+        if let Some(flow) = self.live.end(number) {
+            self.hops.forget(number);
             let (stats, ready) = (flow.ends.steering().stats(), flow.ends.bytes_ready());
             if let Some(telemetry) = flow.telemetry {
                 self.recorder.telemetry(flow.family as usize, &telemetry.finish());
@@ -478,7 +456,7 @@ impl<'t> World<'t> {
         let to = self.recorder.next_sample();
         let (capacity, queued) = self.hops.shown(to - step, to);
         self.recorder.sample(capacity, queued, |index| {
-            let live = self.live[self.number[index]? as usize].as_ref()?;
+            let live = self.live.get(self.families[index].number?)?;
             Some(Sample::of(live.ends.steering()))
         });
     }
@@ -489,10 +467,10 @@ impl<'t> World<'t> {
         self.now = self.end;
         let (graph, hops) = self.hops.finish(self.end);
         self.note_dropped();
-        for number in 0..self.live.len() as u32 {
+        for number in self.live.numbers() {
             self.retire(number);
         }
         let routers = self.content.outcomes(&self.nodes);
-        Outcome { excess: self.excess, routers, ..self.recorder.finish(graph, hops, self.events) }
+        Outcome { failure: self.failure, routers, ..self.recorder.finish(graph, hops, self.events) }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::net::Ipv6Addr;
 
-use paceline_cc::{Cause, Hop, Nanos, Rate, Time};
+use paceline_cc::{Cause, Hop, Nanos, Rate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::wire::{MAX_HOPS, NAMESPACE, NodeRecord};
@@ -318,11 +318,6 @@ impl FlowReport {
     /// The hop that fills first.
     pub fn bottleneck(&self) -> Option<&HopReport> {
         self.hops.get(usize::from(self.bottleneck?))
-    }
-
-    /// When the sink made it, by the sink's clock.
-    pub fn made_at(&self) -> Time {
-        Time::from_nanos(self.t_sink_ns)
     }
 }
 

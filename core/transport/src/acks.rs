@@ -176,6 +176,7 @@ impl FlowSender {
     }
 
     /// Nothing but the next packets arrived, and nothing is to be repaired, reduced or undone.
+    #[inline(always)]
     fn is_plain(&self, ack: &AckSegment) -> bool {
         self.is_connected()
             && !ack.syn
@@ -195,6 +196,7 @@ impl FlowSender {
     }
 
     /// The steps of [`FlowSender::take_any`] that are left for a [plain](FlowSender::is_plain) acknowledgement.
+    #[inline(always)]
     fn take_plain(&mut self, now: Time, ack: &AckSegment) -> Digest {
         let prior_in_flight = self.board.in_flight;
         self.una = ack.cumulative;

@@ -18,6 +18,7 @@ impl Arrivals {
     }
 
     /// Data at `seq` arrived.
+    #[inline]
     pub(crate) fn note(&mut self, seq: u64, at: Time) {
         if !self.reported {
             return;
@@ -29,8 +30,14 @@ impl Arrivals {
     }
 
     /// For the acknowledgement that leaves now.
+    #[inline(always)]
     pub(crate) fn take(&mut self) -> Option<Box<[ArrivalTime]>> {
-        self.reported.then(|| self.since.drain(..).collect())
+        if self.reported { Some(self.take_reported()) } else { None }
+    }
+
+    #[inline(never)]
+    fn take_reported(&mut self) -> Box<[ArrivalTime]> {
+        self.since.drain(..).collect()
     }
 }
 

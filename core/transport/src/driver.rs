@@ -406,6 +406,7 @@ impl Driver {
 
     /// Reads the controller's answers again. To be called after the events of one acknowledgement, and when an application
     /// that had nothing to send has written.
+    #[inline(always)]
     pub fn refresh(&mut self) {
         self.permit = self.controller.permit();
         let pacing = self.paced(&self.permit);
@@ -460,18 +461,6 @@ impl Driver {
     /// [`SenderConfig::burst`] at least.
     pub fn set_batch_interval(&mut self, interval: Nanos) {
         self.pacer.set_burst(interval.max(self.config.burst));
-    }
-
-    /// The most bytes that may leave at one moment, as the controller answers now: a packet where it sets gaps, what its rate
-    /// permits in the time that a held-up flow may catch up and a packet where it sets a rate, else its window.
-    pub fn largest_burst(&self) -> u64 {
-        let permit = self.controller.permit();
-        let (window, mss) = (permit.window, u64::from(self.config.mss));
-        match self.paced(&permit) {
-            Pacing::Free => window,
-            Pacing::Rate(rate) => rate.bytes_in(self.pacer.burst()).saturating_add(mss).min(window.max(mss)),
-            Pacing::Gap(_) => mss,
-        }
     }
 
     /// The earliest time at which pacing lets the next packet go.

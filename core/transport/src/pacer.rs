@@ -39,11 +39,6 @@ impl Pacer {
         self.burst = burst;
     }
 
-    /// See [`Pacer::set_burst`].
-    pub(crate) fn burst(&self) -> Nanos {
-        self.burst
-    }
-
     /// The earliest time at which the next packet may leave.
     pub(crate) fn due(&self) -> Time {
         self.due
@@ -52,8 +47,13 @@ impl Pacer {
     /// A packet left, and the controller answered for the next one.
     #[inline]
     pub(crate) fn sent(&mut self, now: Time, bytes: u32, answer: Pacing) {
-        self.base = self.due.max(now - self.burst).min(now);
         self.departed = Some(now);
+        if let (Pacing::Free, Pacing::Free) = (answer, self.answer) {
+            // Due at once, as before.
+            (self.base, self.bytes) = (now - self.burst, bytes);
+            return;
+        }
+        self.base = self.due.max(now - self.burst).min(now);
         if bytes != self.bytes || answer != self.answer {
             self.bytes = bytes;
             self.answer = answer;

@@ -134,10 +134,12 @@ impl Blocks {
     }
 
     /// Fills `sacks` with blocks, most recent first, as far as there are any; answers how many.
+    #[inline(always)]
     pub(crate) fn report(&self, sacks: &mut [Range]) -> u8 {
-        if self.recent.is_empty() {
-            return 0;
-        }
+        if self.recent.is_empty() { 0 } else { self.report_recent(sacks) }
+    }
+
+    fn report_recent(&self, sacks: &mut [Range]) -> u8 {
         let mut count = 0;
         let blocks = self.recent.iter().filter_map(|&position| self.set.holding(position));
         for (slot, block) in sacks.iter_mut().zip(blocks) {

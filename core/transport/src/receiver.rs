@@ -101,15 +101,15 @@ impl StreamReceiver {
     }
 
     /// The state is about to change: an acknowledgement of the old one that has not been taken out is kept.
+    #[cold]
     fn keep_owed(&mut self) {
-        if self.owed {
-            let mut ack = AckSegment::default();
-            self.write(&mut ack);
-            self.due.push_back(ack);
-        }
+        let mut ack = AckSegment::default();
+        self.write(&mut ack);
+        self.due.push_back(ack);
     }
 
     /// Writes the acknowledgement that is owed.
+    #[inline(always)]
     fn write(&mut self, ack: &mut AckSegment) {
         self.owed = false;
         // A duplicate takes the place of one block.
@@ -130,7 +130,9 @@ impl StreamReceiver {
 
 impl Receiver for StreamReceiver {
     fn on_segment(&mut self, now: Time, segment: &Segment, ce: bool) {
-        self.keep_owed();
+        if self.owed {
+            self.keep_owed();
+        }
         if segment.syn {
             self.due.push_back(AckSegment::answer(now, segment));
             return;
@@ -186,19 +188,20 @@ impl Receiver for StreamReceiver {
     }
 
     fn poll_ack_into(&mut self, now: Time, ack: &mut AckSegment) -> bool {
+        let mut feedback = None;
         if let Some(due) = self.due.pop_front() {
             *ack = due;
-        } else if self.owed || self.ack_at <= now {
-            self.acknowledge();
-            self.write(ack);
         } else {
-            let Some(feedback) = self.half.is_due(now).then(|| self.half.feedback(now)).flatten() else { return false };
+            if !self.owed && self.ack_at > now {
+                feedback = self.half.is_due(now).then(|| self.half.feedback(now)).flatten();
+                if feedback.is_none() {
+                    return false;
+                }
+            }
             self.acknowledge();
             self.write(ack);
-            ack.feedback = Some(feedback);
-            return true;
         }
-        ack.feedback = self.half.feedback(now);
+        ack.feedback = feedback.or_else(|| self.half.feedback(now));
         true
     }
 

@@ -201,7 +201,7 @@ impl Scoreboard {
     }
 
     /// Everything below `position` has arrived, on a board in order: shows each packet as it leaves the board.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn deliver_in_order(&mut self, position: u64, mut show: impl FnMut(&SentPacket)) {
         while let Some(packet) = self.packets.front().filter(|packet| packet.end() <= position) {
             show(packet);

@@ -100,6 +100,7 @@ impl AckSegment {
     }
 
     /// Bytes on the wire.
+    #[inline]
     pub fn wire_bytes(&self) -> u32 {
         let sacks = u32::from(self.sack_count) + u32::from(self.duplicate.is_some());
         // RFC 2018: two bytes of option header (padded by two) and eight for each block.

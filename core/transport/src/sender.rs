@@ -231,6 +231,7 @@ impl FlowSender {
         }
     }
 
+    #[inline(always)]
     fn send_new(&mut self, now: Time, bytes: u32) -> Option<Segment> {
         let first = !self.has_outstanding();
         if first {

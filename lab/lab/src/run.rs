@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::endpoints::{self, NotSimulated};
-use paceline_experiment::{Excess, Flow, Hooks, Live, Outcome, SharedTap, Tap};
+use paceline_experiment::{Flow, Hooks, Live, Outcome, RunFailure, SharedTap, Tap};
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::Contestant;
@@ -143,9 +143,9 @@ pub enum RunError {
     /// Its logs cannot be written.
     #[error(transparent)]
     Log(#[from] FlowLogError),
-    /// A window is in the wrong unit.
+    /// The simulator ended it.
     #[error(transparent)]
-    Excess(#[from] Excess),
+    Failure(#[from] RunFailure),
     /// The real world ended it.
     #[error(transparent)]
     Real(#[from] RealError),
@@ -172,10 +172,10 @@ pub fn run(plan: &Plan, contestant: &Contestant, world: World, observers: &Obser
 /// Runs in virtual time a world that a claim or a course of training makes, and not a scenario file.
 ///
 /// # Errors
-/// [`Excess`], where a window is in the wrong unit.
-pub fn simulated(config: paceline_sim::Config, tap: Option<&mut dyn Tap>) -> Result<Outcome, Excess> {
+/// [`RunFailure`].
+pub fn simulated(config: paceline_sim::Config, tap: Option<&mut dyn Tap>) -> Result<Outcome, RunFailure> {
     let mut outcome = paceline_sim::run(config, tap);
-    outcome.excess.take().map_or(Ok(outcome), Err)
+    outcome.failure.take().map_or(Ok(outcome), Err)
 }
 
 fn simulate(plan: &Plan, contestant: &Contestant, observers: &Observers<'_>) -> Result<Ended, RunError> {
@@ -199,7 +199,7 @@ fn simulate(plan: &Plan, contestant: &Contestant, observers: &Observers<'_>) -> 
         }
     }
     let mut outcome = world.finish();
-    outcome.excess.take().map_or(Ok(Ended { flows, outcome, host: None }), |excess| Err(excess.into()))
+    outcome.failure.take().map_or(Ok(Ended { flows, outcome, host: None }), |failure| Err(failure.into()))
 }
 
 #[cfg(test)]

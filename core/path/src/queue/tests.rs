@@ -1,7 +1,6 @@
 use paceline_cc::{Codepoint, Nanos};
 
 use super::*;
-use crate::stats::FlowStats;
 
 const SIZE: u32 = 1000;
 
@@ -52,8 +51,8 @@ fn drop_tail_and_drop_head_keep_the_old_and_the_new() {
             (rig.ledger.stats.full.packets, rig.ledger.stats.full.bytes, rig.ledger.stats.queued.packets),
             (3, 3000, 0)
         );
-        assert_eq!(rig.ledger.stats.flows[3].dropped.packets, 3);
-        assert_eq!(rig.ledger.stats.flows[0], FlowStats::default());
+        assert_eq!(rig.ledger.stats.flows[&3].dropped.packets, 3);
+        assert_eq!(rig.ledger.stats.flows.get(&0), None);
     }
     // Larger than the whole queue: dropped, and nothing else for longer than that.
     let mut head = Rig::new(DropHead::new(QueueBound::bytes(999)));
@@ -300,7 +299,7 @@ fn fq_codel_takes_room_from_the_longest_flow() {
         rig.queue.push(ms(number), packet, &mut rig.ledger);
     }
     assert_eq!((rig.ledger.stats.full.packets, rig.ledger.stats.queued.packets), (4, 10));
-    assert_eq!(rig.ledger.stats.flows[0].dropped.packets, 4);
+    assert_eq!(rig.ledger.stats.flows[&0].dropped.packets, 4);
     let kept: Vec<_> = std::iter::from_fn(|| rig.pop(ms(14))).map(|packet| packet.body / 1_000_000).collect();
     assert!((4..14).all(|number| kept.contains(&number)), "{kept:?}");
 }

@@ -139,6 +139,10 @@ impl<P: Send> Radio<P> {
         &self.seen
     }
 
+    pub(crate) fn forget(&mut self, flow: u32) {
+        self.with(|sender| sender.forget(flow));
+    }
+
     /// What it did on the air.
     pub fn air(&self) -> Air {
         self.with(|sender| sender.air)

@@ -125,6 +125,10 @@ impl<P: Send> Sender<P> {
         self.outages.get(index).filter(|(from, _)| *from <= now).map_or(now, |(_, to)| *to)
     }
 
+    pub(super) fn forget(&mut self, flow: u32) {
+        self.ledger.stats.flows.remove(&flow);
+    }
+
     /// The counters, with time integrals up to `now`.
     pub(super) fn stats(&mut self, now: Time) -> &LinkStats {
         self.ledger.stats.advance(now, !self.flying.is_empty());

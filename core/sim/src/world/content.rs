@@ -10,6 +10,7 @@ use paceline_icn::RouterConfig;
 
 use super::World;
 use super::nodes::{Nodes, Owner};
+use crate::body::Label;
 use crate::ends::Ends;
 use crate::icn::{RouterNode, UpstreamOptions};
 use crate::node::{NodeId, address};
@@ -61,7 +62,7 @@ impl World<'_> {
 
     /// The end of a flow that fetches an object of this many bytes, which routers without an upstream have from now on. It has no source yet.
     pub(super) fn fetch(&mut self, index: u32, number: u32, bytes: u64) -> Ends {
-        let flow = &self.configured[index as usize];
+        let flow = &self.families[index as usize].flow;
         let seed = |purpose: &str| Seed(self.seed.derive(purpose));
         let object = match &flow.content.object {
             Some(name) => {
@@ -78,15 +79,15 @@ impl World<'_> {
 
     /// Gives a flow's fetch its sources; the first has this controller.
     pub(super) fn open_sources(&mut self, index: u32, number: u32, first: Box<dyn Controller>) {
-        let Flow { way: Way { from, to }, content, .. } = &self.configured[index as usize];
+        let Flow { way: Way { from, to }, content, .. } = &self.families[index as usize].flow;
         let (to, nodes) = (*to, [&[*from], content.sources.as_slice()].concat());
         let mut first = Some(first);
         for from in nodes {
             let (own, peer) = (self.nodes.bind_any(Owner::Flow(number), to), address(from, ROUTER_PORT));
             let way = self.routes.find(self.hops.graph(), Way { from, to }).expect("there is a way to each source");
-            let of = if first.is_some() { number } else { self.new_number(Some(index), way) };
-            self.nodes.connect([own, peer], of);
-            let Some(live) = &mut self.live[number as usize] else { return };
+            let of = if first.is_some() { number } else { self.live.skip() };
+            self.nodes.connect([own, peer], Label { number: of, way, family: Some(index) });
+            let Some(live) = self.live.get_mut(number) else { return };
             let Ends::Fetch(fetch) = &mut live.ends else { return };
             match first.take() {
                 Some(controller) => fetch.add_source_with(self.now, own, peer, controller),
@@ -97,7 +98,7 @@ impl World<'_> {
 
     /// Lets a flow's fetch ask for what it may, and sets its timer.
     pub(super) fn pump_fetch(&mut self, number: u32) {
-        while let Some(flow) = &mut self.live[number as usize]
+        while let Some(flow) = self.live.get_mut(number)
             && flow.ready_at() <= self.now
             && let Ends::Fetch(fetch) = &mut flow.ends
             && let Some(packet) = fetch.poll(self.now)
@@ -107,7 +108,7 @@ impl World<'_> {
             }
             self.send(packet);
         }
-        let Some(flow) = &mut self.live[number as usize] else { return };
+        let Some(flow) = self.live.get_mut(number) else { return };
         let wakes_at = flow.wakes_at(self.now);
         flow.steering_timer.arm(&mut self.timers, wakes_at, Target::Sender(number));
     }
@@ -115,7 +116,7 @@ impl World<'_> {
     /// A flow's fetch is over: its ports are free, and an object that no other flow fetches is gone.
     pub(super) fn fetched(&mut self, index: u32, fetch: &FetchNode) {
         fetch.addresses().for_each(|own| self.unbind(own));
-        if self.configured[index as usize].content.object.is_none() {
+        if self.families[index as usize].flow.content.object.is_none() {
             for origin in &self.content.origins {
                 self.nodes.get_mut(*origin).remove_object(fetch.object().name());
             }

@@ -13,7 +13,7 @@ use paceline_path::Packet;
 use paceline_transport::Segment;
 
 use super::World;
-use crate::body::{Body, SentBytes};
+use crate::body::{Body, Label, Load, SentBytes};
 use crate::node::{NodeId, address, host};
 use crate::timers::{Armed, Target};
 
@@ -31,8 +31,8 @@ pub(super) struct Nodes {
     ports: BTreeMap<(u32, u16), (u16, Owner)>,
     /// By the graph's node: the port that was bound last of those that are given as they are free.
     last_ports: BTreeMap<u32, u16>,
-    /// By two addresses that have exchanged packets, the lesser first: the number that these have, as flows have one.
-    numbers: BTreeMap<[SocketAddr; 2], u32>,
+    /// By two addresses that have exchanged packets, the lesser first: whose these are, as those of a flow.
+    labels: BTreeMap<[SocketAddr; 2], Label>,
 }
 
 /// Whose a port is.
@@ -79,9 +79,9 @@ impl Nodes {
         self.bind(owner, at, port..=port)
     }
 
-    /// The packets between two addresses have this number.
-    pub(super) fn connect(&mut self, ends: [SocketAddr; 2], number: u32) {
-        self.numbers.insert(pair(ends), number);
+    /// The packets between two addresses have this label.
+    pub(super) fn connect(&mut self, ends: [SocketAddr; 2], label: Label) {
+        self.labels.insert(pair(ends), label);
     }
 
     /// A node.
@@ -129,7 +129,7 @@ impl World<'_> {
     pub fn unbind(&mut self, first: SocketAddr) {
         if let Some(host) = host(first) {
             self.nodes.ports.remove(&(host, first.port()));
-            self.nodes.numbers.retain(|pair, _| !pair.contains(&first));
+            self.nodes.labels.retain(|pair, _| !pair.contains(&first));
         }
     }
 
@@ -177,46 +177,37 @@ impl World<'_> {
 
     /// A packet leaves. What has no way is lost, as where no route leads to a host.
     pub(super) fn send(&mut self, packet: UdpPacket) {
-        let Some(number) = self.number_of([packet.from, packet.to]) else { return };
-        let way = self.way_of[number as usize];
-        let [there, back] = self.routes.first(way);
-        let hop = if host(packet.from) == Some(self.routes.start(way)) { there } else { back };
+        let Some(label) = self.label_of([packet.from, packet.to]) else { return };
+        let [there, back] = self.routes.first(label.way);
+        let hop = if host(packet.from) == Some(self.routes.start(label.way)) { there } else { back };
         let to = self.nodes.flow_at(packet.to);
         let segment = to.and_then(|_| data_in(&packet, self.now));
-        if let (Some(to), Some(segment), Some(family)) = (to, &segment, self.families[number as usize]) {
+        if let (Some(to), Some(segment), Some(family)) = (to, &segment, label.family) {
             if let Some(tap) = &mut self.tap {
                 tap.on_sent(self.now, to - self.first, segment);
             }
             self.recorder.entered(family as usize);
         }
-        self.hops.push(hop, self.now, self.pool.bytes(number, SentBytes { packet, segment }));
+        self.hops.push(hop, self.now, self.pool.bytes(label, SentBytes { packet, segment }));
     }
 
-    /// The number of the packets between two addresses.
-    fn number_of(&mut self, ends: [SocketAddr; 2]) -> Option<u32> {
+    /// The label of the packets between two addresses.
+    fn label_of(&mut self, ends: [SocketAddr; 2]) -> Option<Label> {
         let pair = pair(ends);
-        if let Some(number) = self.nodes.numbers.get(&pair) {
-            return Some(*number);
+        if let Some(label) = self.nodes.labels.get(&pair) {
+            return Some(*label);
         }
         let way = Way { from: host(pair[0])?, to: host(pair[1])? };
         let way = self.routes.find(self.hops.graph(), way)?;
-        let number = self.new_number(None, way);
-        self.nodes.numbers.insert(pair, number);
-        Some(number)
-    }
-
-    /// A number for packets that are no flow's by theirs: those of a family are in its figures.
-    pub(super) fn new_number(&mut self, family: Option<u32>, way: u32) -> u32 {
-        self.live.push(None);
-        self.families.push(family);
-        self.way_of.push(way);
-        self.live.len() as u32 - 1
+        let label = Label { number: self.live.skip(), way, family: None };
+        self.nodes.labels.insert(pair, label);
+        Some(label)
     }
 
     /// A packet whose number is no living flow's has come to the end of its way. It may be a flow's all the same, from another source than the
     /// first or to it.
     pub(super) fn reach_node(&mut self, mut packet: Packet<Body>) {
-        if let Body::Bytes(bytes) = &packet.body {
+        if let Load::Bytes(bytes) = &packet.body.load {
             let UdpPacket { from, to, .. } = bytes.packet;
             let flow = self.nodes.flow_at(to).or_else(|| self.nodes.flow_at(from)).filter(|flow| *flow != packet.flow);
             if let Some(flow) = flow {

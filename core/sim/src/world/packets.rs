@@ -5,15 +5,14 @@ use paceline_experiment::{Fate, Node};
 use paceline_path::{DroppedPacket, Packet};
 
 use super::World;
-use crate::body::Body;
+use crate::body::{Body, Load};
 use crate::ends::Ends;
 use crate::timers::Target;
 
 impl World<'_> {
     /// A packet has come to the end of a hop.
     pub(super) fn leave_hop(&mut self, hop: u32, packet: Packet<Body>) {
-        let number = packet.flow;
-        if let Some(next) = self.routes.next(self.way_of[number as usize], hop) {
+        if let Some(next) = self.routes.next(packet.body.label.way, hop) {
             self.hops.push(next, self.now, packet);
             return;
         }
@@ -24,14 +23,14 @@ impl World<'_> {
     #[inline(always)]
     pub(super) fn reach(&mut self, mut packet: Packet<Body>) {
         let number = packet.flow;
-        let Some(flow) = &mut self.live[number as usize] else { return self.reach_node(packet) };
+        let Some(flow) = self.live.get_mut(number) else { return self.reach_node(packet) };
         packet.delay.propagation += flow.extra_delay;
         let arrives_at = self.now + flow.extra_delay;
-        let forward = match &packet.body {
-            Body::Cross => return self.pool.empty(packet),
-            Body::Data(_) | Body::Traced(_) => true,
-            Body::Ack(_) | Body::Request(_) => false,
-            Body::Bytes(bytes) => self.nodes.flow_at(bytes.packet.to).is_some(),
+        let forward = match &packet.body.load {
+            Load::Cross => return self.pool.empty(packet),
+            Load::Data(_) | Load::Traced(_) => true,
+            Load::Ack(_) | Load::Request(_) => false,
+            Load::Bytes(bytes) => self.nodes.flow_at(bytes.packet.to).is_some(),
         };
         if forward {
             let at = flow.hosts.as_mut().map_or(arrives_at, |hosts| hosts.receiver_takes_in_at(arrives_at));
@@ -61,8 +60,8 @@ impl World<'_> {
     #[inline]
     pub(super) fn deliver(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
-        let Some(flow) = &mut self.live[number as usize] else { return };
-        let Some(segment) = packet.body.segment() else { return self.deliver_word(packet) };
+        let Some(flow) = self.live.get_mut(number) else { return };
+        let Some(segment) = packet.body.load.segment() else { return self.deliver_word(packet) };
         let ce = packet.ecn == Codepoint::Ce;
         let delay = self.now.since(segment.sent_at);
         self.recorder.arrived(flow.family as usize, &packet, delay);
@@ -77,14 +76,14 @@ impl World<'_> {
                 }
             }
             Ends::Fetch(fetch) => {
-                if let Body::Bytes(bytes) = &packet.body {
+                if let Load::Bytes(bytes) = &packet.body.load {
                     fetch.on_packet(self.now, bytes.arrived(packet.ecn));
                     fetch.take_rtt().into_iter().for_each(|rtt| self.recorder.rtt(flow.family as usize, rtt));
                 }
             }
         }
         let done = flow.goal.is_some_and(|goal| flow.ends.bytes_ready() >= goal);
-        if let Body::Traced(traced) = &packet.body {
+        if let Load::Traced(traced) = &packet.body.load {
             self.traced_arrived(number, traced);
         }
         self.pool.empty(packet);
@@ -98,7 +97,7 @@ impl World<'_> {
     /// What a router has to say beside data reaches where that goes: tokens and refusals.
     fn deliver_word(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
-        if let (Some(flow), Body::Bytes(bytes)) = (&mut self.live[number as usize], &packet.body)
+        if let (Some(flow), Load::Bytes(bytes)) = (self.live.get_mut(number), &packet.body.load)
             && let Ends::Fetch(fetch) = &mut flow.ends
         {
             fetch.on_packet(self.now, bytes.arrived(packet.ecn));
@@ -108,14 +107,14 @@ impl World<'_> {
     }
 
     /// Sends the acknowledgements that are due and sets the receiver's timer, or asks for more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn acknowledge(&mut self, number: u32) {
-        let Some(flow) = &mut self.live[number as usize] else { return };
+        let Some(flow) = self.live.get_mut(number) else { return };
         let [_, hop] = flow.hops;
         let Ends::Push(_, receiver) = &mut flow.ends else { return self.release(number) };
         let mut due = receiver.next_timeout();
         while due <= self.now
-            && let Some(packet) = self.pool.ack(number, self.now, receiver.as_mut())
+            && let Some(packet) = self.pool.ack(flow.label, self.now, receiver.as_mut())
         {
             self.hops.push(hop, self.now, packet);
             due = receiver.next_timeout();
@@ -128,34 +127,34 @@ impl World<'_> {
     #[inline]
     pub(super) fn returned(&mut self, packet: Packet<Body>) {
         let number = packet.flow;
-        let Some(flow) = &mut self.live[number as usize] else { return };
-        let sender = match (&mut flow.ends, &packet.body) {
+        let Some(flow) = self.live.get_mut(number) else { return };
+        let sender = match (&mut flow.ends, &packet.body.load) {
             (Ends::Push(sender, _), _) => sender,
-            (Ends::Pull(_, router), Body::Request(asked)) => {
-                let ([hop, _], family) = (flow.hops, flow.family as usize);
+            (Ends::Pull(_, router), Load::Request(asked)) => {
+                let ([hop, _], family, label) = (flow.hops, flow.family as usize, flow.label);
                 for unit in router.answer(self.now, asked) {
                     if let Some(tap) = &mut self.tap {
                         tap.on_sent(self.now, number - self.first, &unit);
                     }
                     self.recorder.entered(family);
-                    self.hops.push(hop, self.now, self.pool.unit(number, unit));
+                    self.hops.push(hop, self.now, self.pool.unit(label, unit));
                 }
                 return self.pool.empty(packet);
             }
             (Ends::Pull(..), _) => return,
             (Ends::Fetch(_), _) => return self.reach_node(packet),
         };
-        let Body::Ack(ack) = &packet.body else { return };
+        let Load::Ack(ack) = &packet.body.load else { return };
         if let Some(rtt) = sender.on_ack(self.now, ack) {
             self.recorder.rtt(flow.family as usize, rtt);
         }
         if let Some(tap) = &mut self.tap {
             tap.on_ack(self.now, number - self.first, ack, sender.as_ref());
         }
-        let idle = sender.is_idle();
-        self.pool.empty(packet);
         // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
-        if flow.goal.is_some() && idle {
+        let done = flow.goal.is_some() && sender.is_idle();
+        self.pool.empty(packet);
+        if done {
             self.complete(number);
         } else {
             self.release(number);
@@ -165,17 +164,20 @@ impl World<'_> {
     /// Counts what the hops have dropped.
     pub(super) fn note_dropped(&mut self) {
         while let Some((hop, DroppedPacket { at, reason, packet, .. })) = self.hops.pop_dropped() {
-            if let (Some(segment), Some(family)) = (packet.body.segment(), self.families[packet.flow as usize]) {
+            if let (Some(segment), Some(family)) = (packet.body.load.segment(), packet.body.label.family) {
                 self.recorder.dropped(family as usize, &packet);
                 self.traced_dropped(&packet, reason);
-                let number = match &packet.body {
-                    Body::Bytes(bytes) => self.nodes.flow_at(bytes.packet.to).unwrap_or(packet.flow),
+                let number = match &packet.body.load {
+                    Load::Bytes(bytes) => self.nodes.flow_at(bytes.packet.to).unwrap_or(packet.flow),
                     _ => packet.flow,
                 };
                 if let Some(tap) = &mut self.tap {
                     let hop = &self.hops.graph().hops()[hop as usize].name;
                     tap.on_dropped(number - self.first, segment, &Fate { at, hop, reason });
                 }
+            }
+            if self.live.get(packet.flow).is_none() {
+                self.hops.forget(packet.flow);
             }
             self.pool.empty(packet);
         }

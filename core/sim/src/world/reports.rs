@@ -5,7 +5,7 @@ use paceline_experiment::topology;
 use paceline_path::{DropReason, Packet};
 
 use super::World;
-use crate::body::Body;
+use crate::body::{Body, Load};
 use crate::ends::Ends;
 use crate::telemetry::{Carried, Traced};
 use crate::timers::Target;
@@ -13,7 +13,7 @@ use crate::timers::Target;
 impl World<'_> {
     /// Telemetry of a flow that is about to live, where the configured one carries it.
     pub(super) fn carried(&self, index: u32, number: u32) -> Option<Box<Carried>> {
-        let flow = &self.configured[index as usize];
+        let flow = &self.families[index as usize].flow;
         let config = flow.telemetry.as_ref()?;
         let route = self.hops.graph().route(flow.way)?;
         let back = self.hops.least(&topology::back(&route)) + flow.extra_delay;
@@ -22,7 +22,7 @@ impl World<'_> {
 
     /// A packet of data with telemetry reaches its receiver.
     pub(super) fn traced_arrived(&mut self, number: u32, traced: &Traced) {
-        let Some(flow) = &mut self.live[number as usize] else { return };
+        let Some(flow) = self.live.get_mut(number) else { return };
         let Some(telemetry) = &mut flow.telemetry else { return };
         if telemetry.nodes_due(self.now) {
             for index in 0..telemetry.route.len() {
@@ -37,8 +37,8 @@ impl World<'_> {
 
     /// A packet of data was dropped.
     pub(super) fn traced_dropped(&mut self, packet: &Packet<Body>, reason: DropReason) {
-        if let (Body::Traced(traced), Some(flow), false) =
-            (&packet.body, &mut self.live[packet.flow as usize], packet.copy)
+        if let (Load::Traced(traced), Some(flow), false) =
+            (&packet.body.load, self.live.get_mut(packet.flow), packet.copy)
             && let Some(telemetry) = &mut flow.telemetry
         {
             telemetry.dropped(traced, reason);
@@ -47,7 +47,7 @@ impl World<'_> {
 
     /// The sink's timer has come.
     pub(super) fn sink_wakes(&mut self, number: u32, at: Time) {
-        let Some(flow) = &mut self.live[number as usize] else { return };
+        let Some(flow) = self.live.get_mut(number) else { return };
         let Some(telemetry) = &mut flow.telemetry else { return };
         if telemetry.sink_timer.fire(&mut self.timers, at, Target::Sink(number)) {
             self.report(number);
@@ -56,7 +56,7 @@ impl World<'_> {
 
     /// A sink reports what is due, and sets its timer.
     fn report(&mut self, number: u32) {
-        let Some(flow) = &mut self.live[number as usize] else { return };
+        let Some(flow) = self.live.get_mut(number) else { return };
         let Some(telemetry) = &mut flow.telemetry else { return };
         if let Some(at) = telemetry.report(self.now) {
             self.timers.set(at, Target::Report(number));
@@ -67,7 +67,7 @@ impl World<'_> {
 
     /// Reports reach a sender, which may send more afterwards.
     pub(super) fn take_reports(&mut self, number: u32) {
-        let Some(flow) = &mut self.live[number as usize] else { return };
+        let Some(flow) = self.live.get_mut(number) else { return };
         let Some(telemetry) = &mut flow.telemetry else { return };
         let Ends::Push(sender, _) = &mut flow.ends else { return };
         let next = telemetry.take_in(self.now, sender.as_mut());

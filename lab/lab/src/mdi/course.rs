@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paceline_cc::datapath::UDP;
 use paceline_cc::mdi::Delays;
 use paceline_cc::{Bytes, Misfit, Nanos, Rate, Spec};
-use paceline_experiment::{Excess, Flow, Outcome, Seed, Topology, Via};
+use paceline_experiment::{Flow, Outcome, RunFailure, Seed, Topology, Via};
 use paceline_path::{Direction, PathError, Synth, Trace};
 use paceline_sim::Config;
 
@@ -86,9 +86,9 @@ pub enum CourseError {
     /// The path cannot be made.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A window is in the wrong unit.
+    /// The simulator ended the run.
     #[error(transparent)]
-    Excess(#[from] Excess),
+    Failure(#[from] RunFailure),
 }
 
 impl Task for Watched<'_> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_experiment::{Config, Cross, Excess, Flow, Outcome, Seed, Series, Topology, Way};
+use paceline_experiment::{Config, Cross, Flow, Outcome, RunFailure, Seed, Series, Topology, Way};
 use paceline_path::{Direction as PathSpec, LossModel, PathError, Trace};
 
 use super::SEED;
@@ -17,9 +17,9 @@ pub enum BenchError {
     /// One of its paths cannot be built.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A window is in the wrong unit.
+    /// The simulator ended the run.
     #[error(transparent)]
-    Excess(#[from] Excess),
+    Failure(#[from] RunFailure),
 }
 
 /// A dumbbell: one bottleneck downwards, a pure delay upwards, equal flows.

@@ -1,0 +1,58 @@
+//! What is known of each configured flow, and of each source of cross traffic.
+
+use paceline_cc::Nanos;
+use paceline_experiment::{Application, Arrivals, Cross, Flow, Gaps, Seed, Topology};
+
+use crate::body::{Body, Label};
+use crate::room::Room;
+
+/// A configured flow, or a family of them.
+pub(crate) struct Family {
+    pub(crate) flow: Flow,
+    /// Its way, among the distinct ones.
+    pub(crate) way: u32,
+    /// What its path holds.
+    pub(crate) room: Room,
+    /// Where it is a family.
+    pub(crate) arrivals: Option<Arrivals>,
+    /// Where its application writes in turns.
+    pub(crate) application: Option<Application>,
+    /// Number of the flow that it has started, where it is not a family.
+    pub(crate) number: Option<u32>,
+}
+
+impl Family {
+    /// That of this index, in a world that lasts so long.
+    pub(crate) fn new(
+        index: usize,
+        flow: Flow,
+        way: u32,
+        seed: Seed,
+        topology: &Topology<Body>,
+        duration: Nanos,
+    ) -> Self {
+        Self {
+            way,
+            room: Room::new(&flow, topology, duration),
+            arrivals: Arrivals::new(&flow.workload, seed, index),
+            application: Application::new(&flow.workload, flow.mss, seed, index),
+            number: None,
+            flow,
+        }
+    }
+}
+
+/// A source of cross traffic.
+pub(crate) struct Source {
+    pub(crate) cross: Cross,
+    pub(crate) label: Label,
+    pub(crate) gaps: Gaps,
+}
+
+impl Source {
+    /// That of this index, which is the number of its packets.
+    pub(crate) fn new(index: usize, cross: Cross, way: u32, seed: Seed) -> Self {
+        let gaps = Gaps::new(&cross, seed, index);
+        Self { cross, label: Label { number: index as u32, way, family: None }, gaps }
+    }
+}
