@@ -1,12 +1,12 @@
 //! Round trips, and whether reports explain how long they are.
 //!
 //! Reports are of the way there. Where the receiver says when packets came, the way there alone is judged: a queue on the way back,
-//! which a flow in the other direction fills, is no reason for doubt. Elsewhere the round trip is.
+//! which a flow in the other direction fills, gives no reason for doubt. Elsewhere the round trip is.
 
 use crate::controller::Ack;
 use crate::units::{Nanos, Time};
 
-/// Queueing delay beyond the reported that is no reason for doubt: this, and as much again as is reported (our choice, because reports
+/// Queueing delay beyond the reported that gives no reason for doubt: this, and as much again as is reported (our choice, because reports
 /// are a round trip old).
 const UNEXPLAINED: Nanos = Nanos::from_millis(10);
 /// Rounds in a row with more of it after which the reports are not believed (our choice: the queue of one burst is gone by then).
