@@ -1,7 +1,7 @@
 //! Work on threads of its own, while the interpreter goes on, is informed how far it is, and can stop it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// How often Ctrl-C is looked for. 50 ms: shorter than a person notices (our choice).
-pub(crate) const SIGNALS: Duration = Duration::from_millis(50);
+const SIGNALS: Duration = Duration::from_millis(50);
 
-/// How often someone who watches is told that it goes on. 1 s: in real time a run takes its time (our choice).
+/// How often a watcher is called while nothing is new. 1 s: in real time a run takes its time (our choice).
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How far a list of runs is, and whether it is to end.
@@ -52,35 +52,53 @@ impl Course {
         thread::scope(|scope| {
             let (done, ended) = channel();
             scope.spawn(move || done.send(work()));
-            let ended = Mutex::new(ended);
             let mut interrupt = None;
             let mut told: Option<((usize, usize), Instant)> = None;
-            loop {
-                let wait = || ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNALS);
-                let outcome = py.detach(wait);
-                let mut turn = || -> PyResult<()> {
-                    let now = (self.ended.load(Ordering::Relaxed), self.due.load(Ordering::Relaxed));
-                    let known = told.is_some_and(|(told, when)| told == now && when.elapsed() < AGAIN);
-                    if let Some(watch) = watch.filter(|_| now.1 > 0 && !known) {
-                        told = Some((now, Instant::now()));
-                        watch.call1(now)?;
-                    }
-                    py.check_signals()
-                };
-                if let Err(signal) = if interrupt.is_none() { turn() } else { Ok(()) } {
+            let mut tell = || -> PyResult<()> {
+                let now = (self.ended.load(Ordering::Relaxed), self.due.load(Ordering::Relaxed));
+                let known = told.is_some_and(|(told, when)| told == now && when.elapsed() < AGAIN);
+                if let Some(watch) = watch.filter(|_| now.1 > 0 && !known) {
+                    told = Some((now, Instant::now()));
+                    watch.call1(now)?;
+                }
+                py.check_signals()
+            };
+            let mut turn = || {
+                if interrupt.is_none()
+                    && let Err(signal) = tell()
+                {
                     self.stop.store(true, Ordering::Relaxed);
                     interrupt = Some(signal);
                 }
-                match outcome {
-                    Ok(all) => return interrupt.map_or(Ok(all), Err),
-                    Err(RecvTimeoutError::Disconnected) => {
-                        return Err(PyRuntimeError::new_err(
-                            "a mistake in paceline: the runner ended without a result; please report it",
-                        ));
-                    }
-                    Err(RecvTimeoutError::Timeout) => look(interrupt.is_some())?,
-                }
-            }
+                look(interrupt.is_some()).map(|()| true)
+            };
+            let outcome = wait(py, ended, &mut turn)?;
+            turn()?;
+            let all = outcome.ok_or_else(|| mistake("the runner ended without a result"))?;
+            interrupt.map_or(Ok(all), Err)
         })
     }
+}
+
+/// Waits, without the interpreter's lock, for what another thread sends. While nothing comes `turn` is called, until it does not want to
+/// wait any more; `None` then, and where the thread has ended without a word.
+pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    ended: Receiver<T>,
+    turn: &mut dyn FnMut() -> PyResult<bool>,
+) -> PyResult<Option<T>> {
+    let ended = Mutex::new(ended);
+    let wait = || ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNALS);
+    loop {
+        match py.detach(wait) {
+            Ok(sent) => return Ok(Some(sent)),
+            Err(RecvTimeoutError::Timeout) if turn()? => {}
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+/// The error of what cannot happen.
+pub(crate) fn mistake(what: &str) -> PyErr {
+    PyRuntimeError::new_err(format!("a mistake in paceline: {what}; please report it"))
 }

@@ -6,8 +6,10 @@ use paceline_cc::observe::{Answers, Event, Observer};
 use paceline_cc::{Controller, Nanos, Pacing, Time};
 use paceline_experiment::{Layer, Moment, Subject, Tap};
 
+use crate::controller::values::known;
+
 /// One event of one controller.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Row {
     /// Number of the flow from 1, in the order in which they started.
     pub(crate) flow: u32,
@@ -67,57 +69,32 @@ impl Observer for Rows {
             flow: self.flow,
             layer: self.layer,
             now: self.moment.in_world(event.now()),
-            event: "",
-            bytes: None,
-            packets: None,
-            rtt: None,
-            srtt: None,
-            min_rtt: None,
-            in_flight: None,
-            ce_bytes: None,
+            event: event.name(),
             window,
             pacing_mbps: if let Pacing::Rate(rate) = pacing { Some(rate.as_mbps()) } else { None },
+            ..Row::default()
         };
-        let there = |span: Nanos| (span != Nanos::ZERO && span != Nanos::MAX).then_some(span);
-        row.event = match event {
+        match event {
             Event::Sent(sent, _) => {
                 (row.bytes, row.packets, row.in_flight) = (Some(sent.bytes.into()), Some(1), Some(sent.in_flight));
-                "sent"
             }
             Event::Acked(ack) => {
                 (row.bytes, row.packets) = (Some(ack.bytes), Some(ack.packets.len() as u64));
-                (row.rtt, row.srtt, row.min_rtt) = (ack.rtt, there(ack.srtt), there(ack.min_rtt));
+                (row.rtt, row.srtt, row.min_rtt) = (ack.rtt, known(ack.srtt), known(ack.min_rtt));
                 (row.in_flight, row.ce_bytes) = (Some(ack.in_flight), Some(ack.ce_bytes));
-                "acked"
             }
             Event::Lost(loss) => {
                 (row.bytes, row.packets, row.in_flight) =
                     (Some(loss.bytes), Some(loss.packets.len() as u64), Some(loss.in_flight));
-                "lost"
             }
             Event::Timeout(timeout) => {
                 (row.packets, row.in_flight) = (Some(timeout.packets.len() as u64), Some(timeout.in_flight));
-                "timeout"
             }
-            Event::Cause { packets, .. } => {
-                row.packets = Some(packets.len() as u64);
-                "cause"
-            }
-            Event::AppLimited { in_flight, .. } => {
-                row.in_flight = Some(*in_flight);
-                "app_limited"
-            }
-            Event::SharedRtt { min, .. } => {
-                row.min_rtt = Some(*min);
-                "shared_rtt"
-            }
-            Event::Spurious(_) => "spurious",
-            Event::Mss { .. } => "mss",
-            Event::Restart(_) => "restart",
-            Event::Telemetry(_) => "telemetry",
-            Event::Feedback { .. } => "feedback",
-            Event::Tick(_) => "tick",
-        };
+            Event::Cause { packets, .. } => row.packets = Some(packets.len() as u64),
+            Event::AppLimited { in_flight, .. } => row.in_flight = Some(*in_flight),
+            Event::SharedRtt { min, .. } => row.min_rtt = Some(*min),
+            _ => {}
+        }
         self.rows.push(row);
     }
 }

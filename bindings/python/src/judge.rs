@@ -11,7 +11,7 @@ use paceline_lab::input::{self, Bounded, Bounds};
 use paceline_lab::run::World;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use serde_json::json;
 
 use crate::conduct::Course;
 use crate::error;
@@ -109,7 +109,7 @@ fn of_file(rules_of: &str, kind: &str, path: &Path) -> PyResult<Score> {
 
 /// Feeds an event log to its controller, or to another one; see `paceline.replay`.
 #[pyfunction]
-pub(crate) fn replay(py: Python<'_>, path: PathBuf, controller: Option<&str>) -> PyResult<Py<PyDict>> {
+pub(crate) fn replay(path: PathBuf, controller: Option<&str>) -> PyResult<String> {
     let file = path.display().to_string();
     let from = input::open(&path, Bounds::EVENTS)
         .map_err(|error| PyOSError::new_err(format!("{file}: cannot be read ({error}); name an event log")))?;
@@ -118,25 +118,17 @@ pub(crate) fn replay(py: Python<'_>, path: PathBuf, controller: Option<&str>) ->
     let text = controller.unwrap_or(&text);
     let spec = input::controller(text)
         .map_err(|problem| PyValueError::new_err(format!("{file}:1: controller: {problem}; register it first")))?;
-    let said = PyDict::new(py);
-    said.set_item("controller", spec.to_string())?;
     let fed = crate::controller::failure::alone(|| feed(&mut reader, spec.build(&env).as_mut()));
-    match fed.map_err(|fault| broken(&fault))? {
-        Ok(events) => {
-            said.set_item("equal", true)?;
-            said.set_item("events", events)?;
-        }
-        Err(ReplayError::Mismatch(mismatch)) => {
-            said.set_item("equal", false)?;
-            said.set_item("line", mismatch.line)?;
-            said.set_item("event", mismatch.event)?;
-            said.set_item("answer", mismatch.answer)?;
-            said.set_item("recorded", mismatch.recorded)?;
-            said.set_item("replayed", mismatch.replayed)?;
-        }
+    let controller = spec.to_string();
+    let said = match fed.map_err(|fault| broken(&fault))? {
+        Ok(events) => json!({ "controller": controller, "equal": true, "events": events }),
+        Err(ReplayError::Mismatch(mismatch)) => json!({
+            "controller": controller, "equal": false, "line": mismatch.line, "event": mismatch.event,
+            "answer": mismatch.answer, "recorded": mismatch.recorded, "replayed": mismatch.replayed,
+        }),
         Err(problem) => return Err(wrong(&problem)),
-    }
-    Ok(said.unbind())
+    };
+    Ok(said.to_string())
 }
 
 fn wrong(problem: &dyn std::error::Error) -> PyErr {

@@ -17,11 +17,10 @@ mod run;
 mod scenario;
 mod sweep;
 mod table;
+mod transfer;
 
 use paceline_report::palette;
 use pyo3::prelude::*;
-
-use controller::values;
 
 /// The colour of a controller in reports, on a light page and on a dark one.
 #[pyfunction]
@@ -32,42 +31,34 @@ fn colour(controller: &str) -> (&'static str, &'static str) {
 
 /// The module `paceline._paceline`.
 #[pymodule]
-fn _paceline(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    paceline_lab::version::built_from(paceline_commit::COMMIT);
-    module.add("__version__", paceline_lab::version::VERSION)?;
-    module.add("ScenarioError", module.py().get_type::<error::ScenarioError>())?;
-    module.add_class::<table::Table>()?;
-    module.add_class::<records::Records>()?;
-    module.add_class::<run::Failed>()?;
-    module.add_function(wrap_pyfunction!(records::read_records, module)?)?;
-    module.add_function(wrap_pyfunction!(colour, module)?)?;
-    module.add_function(wrap_pyfunction!(run::run, module)?)?;
-    module.add_function(wrap_pyfunction!(judge::evaluate, module)?)?;
-    module.add_function(wrap_pyfunction!(judge::conform, module)?)?;
-    module.add_function(wrap_pyfunction!(judge::replay, module)?)?;
-    module.add_function(wrap_pyfunction!(real::send, module)?)?;
-    module.add_class::<real::Server>()?;
-    module.add_function(wrap_pyfunction!(controller::define::register_controller, module)?)?;
-    module.add("SCENARIO_KEYS", std::collections::BTreeMap::from(paceline_lab::scenario::keys()))?;
-    module.add("METHODS", controller::define::methods())?;
-    module.add("OBSERVATION", gym::OBSERVATION.to_vec())?;
-    module.add("FIGURES", gym::FIGURES.to_vec())?;
-    module.add_class::<gym::Batch>()?;
-    module.add_class::<values::Ack>()?;
-    module.add_class::<values::Acked>()?;
-    module.add_class::<values::Env>()?;
-    module.add_class::<values::Hop>()?;
-    module.add_class::<values::Loss>()?;
-    module.add_class::<values::Lost>()?;
-    module.add_class::<values::RateSample>()?;
-    module.add_class::<values::Restart>()?;
-    module.add_class::<values::Sent>()?;
-    module.add_class::<values::Telemetry>()?;
-    module.add_class::<values::Timeout>()?;
-    module.add_function(wrap_pyfunction!(gym::register_policy, module)?)?;
-    module.add_class::<sweep::Sweep>()?;
-    module.add_class::<sweep::Folder>()?;
-    module.add_function(wrap_pyfunction!(scenario::read_scenario, module)?)?;
-    module.add_function(wrap_pyfunction!(scenario::effective_scenario, module)?)?;
-    Ok(())
+mod _paceline {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::{
+        colour,
+        controller::define::register_controller,
+        controller::values::{Ack, Acked, Env, Hop, Loss, Lost, RateSample, Restart, Sent, Telemetry, Timeout},
+        gym::{Batch, register_policy},
+        judge::{conform, evaluate, replay},
+        real::{Server, send},
+        records::{Records, read_records},
+        run::{Failed, run},
+        scenario::{effective_scenario, read_scenario},
+        sweep::{Folder, Sweep},
+        table::Table,
+        transfer::{Uploads, download, upload},
+    };
+    use crate::{controller, error, gym};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        paceline_lab::version::built_from(paceline_commit::COMMIT);
+        module.add("__version__", paceline_lab::version::VERSION)?;
+        module.add("ScenarioError", module.py().get_type::<error::ScenarioError>())?;
+        module.add("SCENARIO_KEYS", std::collections::BTreeMap::from(paceline_lab::scenario::keys()))?;
+        module.add("METHODS", controller::define::METHODS)?;
+        module.add("OBSERVATION", gym::OBSERVATION)?;
+        module.add("FIGURES", gym::FIGURES)
+    }
 }

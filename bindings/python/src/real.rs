@@ -1,34 +1,32 @@
 //! Real time: races over sockets and kernel flows behind an emulated path, and transfers over UDP to other programs.
 
+use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use paceline_cc::datapath::UDP;
 use paceline_cc::{Ability, Nanos};
 use paceline_lab::input;
 use paceline_linux::clock::Clock;
-use paceline_udp::transfer::{Content, Interval, TransferPlan, Transferred, give_until, room, take};
-use paceline_udp::wire::control::{Hello, SessionJob};
-use paceline_udp::{Agreed, HandshakeError, Listener, Offload, SessionKey, connect};
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use paceline_udp::client::Order;
+use paceline_udp::server::{FileServer, FileSession, NoSession, Offer};
+use paceline_udp::transfer::{Content, Interval, Transferred, give_until};
+use paceline_udp::wire::control::SessionJob;
+use paceline_udp::{HandshakeError, SessionKey, connect};
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::conduct::SIGNALS;
-use crate::controller::failure::{self, Busy, Fault, Scope};
+use crate::conduct::{mistake, wait};
+use crate::controller::failure::{self, Busy, Scope};
 
-/// Both ends report the arrival of each packet; packets leave together where the kernel can do that.
-const OFFLOAD: Offload = Offload { send: true, receive: true };
 /// Largest packet of the path, as `paceline send` has it.
 const MTU: u16 = 1500;
 /// How often a server looks whether it is to end (our choice).
 const TURN: Nanos = Nanos::from_millis(100);
-/// Most sessions of a server at once, as `paceline serve` has it.
-const MOST_SESSIONS: usize = 64;
 
 /// Raises an exception in threads whose call into Python takes too long. Raised where the interpreter looks next: a call that waits in
 /// the system comes to it when it returns.
@@ -47,7 +45,7 @@ pub(crate) fn interrupt(py: Python<'_>, overdue: Vec<Busy>) -> PyResult<()> {
 }
 
 /// Of 64 hexadecimal digits or 32 bytes.
-fn key(given: Option<Vec<u8>>) -> PyResult<Option<SessionKey>> {
+pub(crate) fn key(given: Option<Vec<u8>>) -> PyResult<Option<SessionKey>> {
     given
         .map(|bytes| match <[u8; 32]>::try_from(bytes.as_slice()) {
             Ok(bytes) => Ok(SessionKey::new(bytes)),
@@ -57,13 +55,13 @@ fn key(given: Option<Vec<u8>>) -> PyResult<Option<SessionKey>> {
         .transpose()
 }
 
-fn address(text: &str) -> PyResult<SocketAddr> {
+pub(crate) fn address(text: &str) -> PyResult<SocketAddr> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found
         .ok_or_else(|| PyValueError::new_err(format!("'{text}': no such host; give HOST:PORT, such as 127.0.0.1:4870")))
 }
 
-fn seconds(what: &str, given: f64) -> PyResult<Nanos> {
+pub(crate) fn seconds(what: &str, given: f64) -> PyResult<Nanos> {
     if given > 0.0 && given < 1e9 {
         Ok(Nanos::from_secs_f64(given))
     } else {
@@ -72,7 +70,7 @@ fn seconds(what: &str, given: f64) -> PyResult<Nanos> {
 }
 
 /// The same text as the command gives, but for its option.
-fn refused(problem: &HandshakeError) -> PyErr {
+fn refused(problem: &impl Display) -> PyErr {
     PyOSError::new_err(problem.to_string().replace("--key FILE", "key="))
 }
 
@@ -100,31 +98,22 @@ pub(crate) fn send(
     }
     let wrong = |problem: String| PyValueError::new_err(format!("controller '{controller}': {problem}"));
     let spec = input::controller(controller).map_err(|problem| wrong(problem.to_string()))?;
-    UDP.carries(&spec).map_err(|misfit| wrong(misfit.to_string()))?;
     let two_halves = spec.needs(Ability::ReceiverHalf);
-    let overhead = if key.is_some() { paceline_udp::seal::TAG } else { 0 };
-    let hello = Hello {
-        random: [0; 16],
-        cookie: None,
-        job: SessionJob::Discard,
-        mss: room(MTU, peer.is_ipv4(), overhead, two_halves),
-        arrivals: true,
-        ack_every: 1,
-        bytes,
+    let order =
+        Order { job: SessionJob::Discard, controller: spec, mtu: MTU, ack_every: 1, bytes, name: String::new() };
+    let (mut hello, plan) = order.hello(peer, key.is_some(), patience).map_err(|problem| wrong(problem.to_string()))?;
+    if !two_halves {
         // A receiver without a half of its own does not need to know a controller of this process.
-        controller: if two_halves { spec.to_string() } else { "reno".to_owned() },
-        name: String::new(),
-    };
-    let plan = TransferPlan::of(&hello, patience).map_err(|problem| wrong(problem.to_string()))?;
-    let plan = TransferPlan { controller: spec, ..plan };
+        "reno".clone_into(&mut hello.controller);
+    }
     let scope = Arc::<Scope>::default();
     let (done, ended) = mpsc::channel();
     let (live, clock) = (scope.clone(), Clock::new());
     let work = move || {
         failure::live(live.clone());
         let work = || {
-            let (channel, _) =
-                connect(peer, key.as_ref(), hello, OFFLOAD, clock, patience).map_err(SendError::Handshake)?;
+            let (channel, _) = connect(peer, key.as_ref(), hello, Offer::default().offload, clock, patience)
+                .map_err(SendError::Handshake)?;
             let (content, ignore) = (Content::Zeros(bytes), &mut |_: &Interval| {});
             give_until(channel, clock, &plan, content, time, Nanos::from_secs(1), ignore, &live.stop)
                 .map_err(SendError::Transfer)
@@ -136,39 +125,26 @@ pub(crate) fn send(
     };
     // Not of a scope: a call into Python that never returns must not hold this one.
     thread::Builder::new().name("send".to_owned()).spawn(work)?;
-    let ended = Mutex::new(ended);
-    let wait = || ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNALS);
     let mut interrupted = None;
-    let outcome = loop {
-        match py.detach(wait) {
-            Ok(outcome) => break Some(outcome),
-            Err(RecvTimeoutError::Disconnected) => break None,
-            Err(RecvTimeoutError::Timeout) => {}
-        }
+    let outcome = wait(py, ended, &mut || {
         interrupt(py, scope.overdue())?;
         if let Err(signal) = py.check_signals() {
             scope.stop.store(true, Ordering::Relaxed);
             interrupted = Some(signal);
         }
-        if scope.is_stuck() {
-            break None;
-        }
-    };
+        Ok(!scope.is_stuck())
+    })?;
     if let Some(signal) = interrupted {
         return Err(signal);
     }
-    if let Some(Fault { what, exception }) = scope.take() {
-        let error = PyRuntimeError::new_err(what);
-        error.set_cause(py, exception);
-        return Err(error);
+    if let Some(fault) = scope.take() {
+        return Err(fault.raised(py));
     }
     match outcome {
         Some(Ok(done)) => figures(py, peer, controller, &done),
         Some(Err(SendError::Handshake(problem))) => Err(refused(&problem)),
         Some(Err(SendError::Transfer(problem))) => Err(PyOSError::new_err(problem.to_string())),
-        None => {
-            Err(PyRuntimeError::new_err("a mistake in paceline: the sender ended without a result; please report it"))
-        }
+        None => Err(mistake("the sender ended without a result")),
     }
 }
 
@@ -215,43 +191,30 @@ pub(crate) struct Server {
 impl Server {
     #[new]
     fn new(listen: &str, secret: Option<Vec<u8>>, timeout: f64) -> PyResult<Self> {
-        let (key, patience, clock) = (key(secret)?, seconds("timeout", timeout)?, Clock::new());
-        let bound = Listener::bind(address(listen)?, key, OFFLOAD, clock);
-        let mut listener = bound.map_err(|problem| refused(&problem))?;
+        let offer = Offer { key: key(secret)?, patience: seconds("timeout", timeout)?, ..Offer::default() };
+        let mut server = FileServer::bind(address(listen)?, offer).map_err(|problem| refused(&problem))?;
         let (stop, ledger) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Ledger>>::default());
-        let (address, over, kept) = (listener.address(), stop.clone(), ledger.clone());
+        let (address, over, kept) = (server.address(), stop.clone(), ledger.clone());
+        let ended = kept.clone();
+        let session = Arc::new(move |session: FileSession| {
+            let peer = session.peer();
+            let done = session.run(Nanos::from_secs(1), &mut |_| {});
+            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            match done {
+                Ok(done) => ended.sessions.push((peer.to_string(), done.bytes, done.took.as_secs_f64())),
+                Err(problem) => ended.problems.push(format!("{peer}: {problem}")),
+            }
+        });
         let work = move || {
-            let alive = Arc::new(());
-            let mut sessions: Vec<JoinHandle<()>> = Vec::new();
+            let mut sessions: Vec<JoinHandle<_>> = Vec::new();
             while !over.load(Ordering::Relaxed) {
-                let decide = |_: SocketAddr, hello: &Hello| {
-                    if hello.job != SessionJob::Discard {
-                        return Err("it drops what is sent, and has no files; use paceline serve".to_owned());
-                    }
-                    if Arc::strong_count(&alive) > MOST_SESSIONS {
-                        return Err(format!("{MOST_SESSIONS} sessions run already; try again later"));
-                    }
-                    let plan = TransferPlan::of(hello, patience).map_err(|problem| problem.to_string())?;
-                    Ok(Agreed { bytes: None, ready: (plan, alive.clone()) })
+                sessions.retain(|session| !session.is_finished());
+                let mut failed = |none: NoSession| {
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).problems.push(none.to_string());
                 };
-                let Ok(answers) = listener.accept(clock.now() + TURN, decide) else {
-                    thread::sleep(Duration::from_nanos(TURN.as_nanos()));
-                    continue;
-                };
-                for accepted in answers.into_iter().flatten() {
-                    let kept = kept.clone();
-                    let session = move || {
-                        let ((plan, _alive), peer) = (accepted.ready, accepted.channel.peer());
-                        let done = take(accepted.channel, clock, &plan, None, Nanos::from_secs(1), &mut |_| {});
-                        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                        match done {
-                            Ok(done) => kept.sessions.push((peer.to_string(), done.bytes, done.took.as_secs_f64())),
-                            Err(problem) => kept.problems.push(format!("{peer}: {problem}")),
-                        }
-                    };
-                    // Without a thread the client is given up by its own patience.
-                    sessions.retain(|session| !session.is_finished());
-                    sessions.extend(thread::Builder::new().name("session".to_owned()).spawn(session));
+                match server.accept(TURN, &session, &mut failed) {
+                    Ok(begun) => sessions.extend(begun),
+                    Err(_) => thread::sleep(Duration::from_nanos(TURN.as_nanos())),
                 }
             }
             // One that panicked has said so.

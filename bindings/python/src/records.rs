@@ -1,6 +1,5 @@
 //! What all runs left, as tables.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use paceline_cc::Nanos;
@@ -24,7 +23,7 @@ pub(crate) struct Finished {
 
 /// What all runs left: by contestant in the scenario's order, then by number.
 #[pyclass(frozen, module = "paceline._paceline")]
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Records {
     pub(crate) finished: Vec<Finished>,
     pub(crate) failures: Vec<Py<Failed>>,
@@ -241,13 +240,4 @@ fn number(value: &Value) -> Option<f64> {
 /// The end of a point's step, in seconds.
 fn time(series: &Series, point: usize) -> f64 {
     (point as f64 + 1.0) * series.step.as_secs_f64()
-}
-
-impl fmt::Debug for Records {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Records")
-            .field("finished", &self.finished.len())
-            .field("failures", &self.failures.len())
-            .finish()
-    }
 }

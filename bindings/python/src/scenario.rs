@@ -114,15 +114,15 @@ pub(crate) fn plans(py: Python<'_>, source: &Source) -> PyResult<Vec<Plan>> {
     py.detach(|| source.plans()).map_err(|problem| error::of_scenario(py, &problem))
 }
 
-/// A file as a dictionary, not checked but for being TOML.
+/// A file in JSON, not checked but for being TOML.
 #[pyfunction]
-pub(crate) fn read_scenario<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn read_scenario(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let source = Source::read(&path, Options::default()).map_err(|problem| error::of_scenario(py, &problem))?;
     let table: Table = toml::from_str(source.text()).map_err(|problem| {
         let what = problem.message().replace('\n', " ");
         error::scenario_error(py, None, format!("{}: {what}", path.display()))
     })?;
-    object(py, &Value::Table(table))
+    Ok(serde_json::to_string(&table).unwrap_or_default())
 }
 
 /// The scenario with every default filled in, as the text of a file; everything in it has been checked.
@@ -221,25 +221,4 @@ fn value(given: &Bound<'_, PyAny>, path: &str, depth: usize) -> PyResult<Option<
     }
     let kind = given.get_type().name()?.to_string();
     wrong(format!("a {kind} is not a value of a scenario; write a text, a number, a bool, a list or a dict"))
-}
-
-fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::String(text) => text.into_pyobject(py)?.into_any(),
-        Value::Integer(number) => number.into_pyobject(py)?.into_any(),
-        Value::Float(number) => number.into_pyobject(py)?.into_any(),
-        Value::Boolean(flag) => PyBool::new(py, *flag).to_owned().into_any(),
-        Value::Datetime(time) => time.to_string().into_pyobject(py)?.into_any(),
-        Value::Array(values) => {
-            let values: Vec<_> = values.iter().map(|value| object(py, value)).collect::<PyResult<_>>()?;
-            PyList::new(py, values)?.into_any()
-        }
-        Value::Table(table) => {
-            let dict = PyDict::new(py);
-            for (name, value) in table {
-                dict.set_item(name, object(py, value)?)?;
-            }
-            dict.into_any()
-        }
-    })
 }

@@ -11,9 +11,11 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyType};
+
+use crate::conduct::mistake;
 
 /// A table of columns, each of texts, truths, whole numbers or numbers.
 #[pyclass(frozen, module = "paceline._paceline")]
@@ -71,7 +73,7 @@ impl Columns {
     /// The table.
     pub(crate) fn table(self) -> PyResult<Table> {
         let schema = Arc::new(Schema::new(self.fields));
-        let batch = RecordBatch::try_new(schema, self.arrays).map_err(wrong)?;
+        let batch = RecordBatch::try_new(schema, self.arrays).map_err(|error| mistake(&error.to_string()))?;
         Ok(Table { batch })
     }
 }
@@ -161,8 +163,4 @@ impl Table {
         let reader = RecordBatchIterator::new(batches, self.batch.schema());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
-}
-
-fn wrong(error: ArrowError) -> PyErr {
-    PyRuntimeError::new_err(format!("a mistake in paceline: {error}; please report it"))
 }

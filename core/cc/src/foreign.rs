@@ -27,6 +27,19 @@ pub fn clipped(text: &str) -> String {
     printable(text, 40)
 }
 
+/// One line of an error and what caused it, each cause where the line does not have it already.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut line = error.to_string();
+    let causes = std::iter::successors(error.source(), |cause| (**cause).source());
+    for cause in causes.map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

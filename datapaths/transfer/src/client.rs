@@ -50,6 +50,11 @@ pub trait TransferObserver {
 
     /// An RTT was measured: of acknowledgements, without how long they waited at the receiver.
     fn rtt(&mut self, _sample: Nanos) {}
+
+    /// The transfer is to end, as [`ClientError::Stopped`]; asked every 0.2 s at least once there is a connection.
+    fn stops(&self) -> bool {
+        false
+    }
 }
 
 /// Sees nothing.
@@ -113,6 +118,9 @@ pub enum ClientError {
         /// Who was asked.
         host: String,
     },
+    /// The observer ended it ([`TransferObserver::stops`]).
+    #[error("stopped; the same again goes on from there")]
+    Stopped,
     /// The connection carries no more.
     #[error(transparent)]
     Channel(#[from] ChannelError),

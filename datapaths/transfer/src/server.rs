@@ -361,7 +361,7 @@ impl UploadServer {
     }
 }
 
-/// No one there, or no more.
+/// No client waits, or the one that did has gone.
 fn is_nothing(error: &io::Error) -> bool {
     use io::ErrorKind;
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted)

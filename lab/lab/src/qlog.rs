@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::observe::{Event, Observer};
-use paceline_cc::{Ack, Cause, Controller, Hop, Lost, Nanos, Pacing, Rate, Sent, Telemetry, Time};
+use paceline_cc::{Ack, Controller, Hop, Lost, Nanos, Pacing, Rate, Sent, Telemetry, Time};
 use paceline_experiment::{Layer, Moment, Subject, Tap};
 use serde_json::json;
 
@@ -281,14 +281,7 @@ impl Log {
     }
 
     fn telemetry(&mut self, telemetry: &Telemetry<'_>) -> io::Result<()> {
-        let verdict = match telemetry.verdict {
-            Cause::Unknown => "unknown",
-            Cause::Congestion => "congestion",
-            Cause::Aqm => "aqm",
-            Cause::Policer => "policer",
-            Cause::Medium => "medium",
-            Cause::Handover => "handover",
-        };
+        let verdict = telemetry.verdict.name();
         let hops: Vec<serde_json::Value> = telemetry.hops.iter().map(hop).collect();
         let fresh_ms = telemetry.fresh_for.as_nanos() as f64 / 1e6;
         let file = self.event(telemetry.now, "paceline:telemetry")?;

@@ -203,4 +203,4 @@ def replay(log: Path, controller: Optional[str] = None) -> Replayed:
 
     Raises OSError and ValueError where the log or the controller cannot be read, and RuntimeError where the controller raises.
     """
-    return Replayed(**_paceline.replay(os.fspath(log), controller))
+    return Replayed(**json.loads(_paceline.replay(os.fspath(log), controller)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional, TypedDict, Union
@@ -158,7 +159,7 @@ class Scenario(dict[str, Any]):
     def read(cls, path: Path) -> Scenario:
         """The scenario in a file; its traces are looked for beside the file."""
         scenario = cls.__new__(cls)
-        scenario.update(_paceline.read_scenario(os.fspath(path)))
+        scenario.update(json.loads(_paceline.read_scenario(os.fspath(path))))
         scenario.folder = os.path.dirname(os.path.abspath(os.fspath(path)))
         return scenario
 

@@ -10,75 +10,27 @@ use paceline_cc::start_ups::{self, START_UPS};
 use paceline_cc::{Controller, Ecn, Env, Recovery};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 
 use super::Foreign;
 use super::started::Started;
 use crate::scenario;
 
-/// A call that informs a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
-    Sent,
-    Ack,
-    Loss,
-    Timeout,
-    Spurious,
-    Cause,
-    Restart,
-    AppLimited,
-    Telemetry,
-    Mss,
-    Tick,
-    StartEnd,
-}
-
-impl Method {
-    const ALL: [Self; 12] = [
-        Self::Sent,
-        Self::Ack,
-        Self::Loss,
-        Self::Timeout,
-        Self::Spurious,
-        Self::Cause,
-        Self::Restart,
-        Self::AppLimited,
-        Self::Telemetry,
-        Self::Mss,
-        Self::Tick,
-        Self::StartEnd,
-    ];
-
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Self::Sent => "on_sent",
-            Self::Ack => "on_ack",
-            Self::Loss => "on_loss",
-            Self::Timeout => "on_timeout",
-            Self::Spurious => "on_spurious",
-            Self::Cause => "on_cause",
-            Self::Restart => "on_restart",
-            Self::AppLimited => "on_app_limited",
-            Self::Telemetry => "on_telemetry",
-            Self::Mss => "on_mss",
-            Self::Tick => "on_tick",
-            Self::StartEnd => "on_start_end",
-        }
-    }
-
-    pub(crate) fn name(self, py: Python<'_>) -> Bound<'_, PyString> {
-        match self {
-            Self::Sent => pyo3::intern!(py, "on_sent").clone(),
-            Self::Ack => pyo3::intern!(py, "on_ack").clone(),
-            _ => PyString::intern(py, self.text()),
-        }
-    }
-}
-
 /// The methods that are called, by their names in Python.
-pub(crate) fn methods() -> Vec<&'static str> {
-    Method::ALL.into_iter().map(Method::text).collect()
-}
+pub(crate) const METHODS: [&str; 12] = [
+    "on_sent",
+    "on_ack",
+    "on_loss",
+    "on_timeout",
+    "on_spurious",
+    "on_cause",
+    "on_restart",
+    "on_app_limited",
+    "on_telemetry",
+    "on_mss",
+    "on_tick",
+    "on_start_end",
+];
 
 /// A class that is a controller.
 pub(crate) struct Class {
@@ -86,7 +38,8 @@ pub(crate) struct Class {
     pub(crate) controller: String,
     /// Its name in Python.
     pub(crate) name: String,
-    methods: Vec<Method>,
+    /// Those of [`METHODS`] that it has.
+    methods: Vec<(&'static str, Py<PyString>)>,
     pub(crate) recovery: Recovery,
     pub(crate) ecn: Ecn,
     /// Attributes that records show.
@@ -94,18 +47,10 @@ pub(crate) struct Class {
 }
 
 /// A checked parameter.
+#[derive(IntoPyObjectRef)]
 pub(crate) enum Given {
     Number(f64),
     Word(&'static str),
-}
-
-impl Given {
-    pub(crate) fn put(&self, keywords: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
-        match self {
-            Self::Number(number) => keywords.set_item(name, number),
-            Self::Word(word) => keywords.set_item(name, word),
-        }
-    }
 }
 
 /// A parameter as Python declares it.
@@ -128,8 +73,9 @@ struct Registered {
 }
 
 impl Class {
-    pub(crate) fn has(&self, method: Method) -> bool {
-        self.methods.contains(&method)
+    /// Its name of a method, where it has that.
+    pub(crate) fn method(&self, name: &str) -> Option<&Py<PyString>> {
+        self.methods.iter().find(|(known, _)| *known == name).map(|(_, name)| name)
     }
 
     /// File and line of a method.
@@ -144,8 +90,8 @@ impl Class {
 
     /// File and line of the innermost place of an error that is in a file of the class; else of its innermost place.
     pub(crate) fn line_of(&self, py: Python<'_>, error: &PyErr) -> Option<String> {
-        let own: Option<String> = Method::ALL.into_iter().filter(|method| self.has(*method)).find_map(|method| {
-            let code = self.object.bind(py).getattr(method.text()).ok()?.getattr("__code__").ok()?;
+        let own: Option<String> = self.methods.iter().find_map(|(_, name)| {
+            let code = self.object.bind(py).getattr(name).ok()?.getattr("__code__").ok()?;
             code.getattr("co_filename").ok()?.extract().ok()
         });
         let mut next = error.traceback(py).map(Bound::into_any);
@@ -181,9 +127,7 @@ pub(crate) fn register_controller(
     shown: Vec<String>,
 ) -> PyResult<()> {
     let wrong = |what: String| PyValueError::new_err(format!("controller '{name}': {what}"));
-    let has = |method: &Method| class.hasattr(method.text()).unwrap_or(false);
-    let methods: Vec<Method> = Method::ALL.into_iter().filter(has).collect();
-    if !methods.contains(&Method::Ack) {
+    if !class.hasattr("on_ack")? {
         return Err(PyTypeError::new_err(format!(
             "controller '{name}': the class has no on_ack; define on_ack(self, ack)"
         )));
@@ -192,27 +136,22 @@ pub(crate) fn register_controller(
         let given = class.getattr(attribute)?;
         Ok(given.extract().unwrap_or_else(|_| scenario::shown(&given)))
     };
-    let recovery = match word("recovery")?.as_str() {
-        "prr" => Recovery::Prr,
-        "controller" => Recovery::Controller,
-        other => return Err(wrong(format!("recovery is '{other}'; write 'prr' or 'controller'"))),
-    };
-    let ecn = match word("ecn")?.as_str() {
-        "off" => Ecn::Off,
-        "classic" => Ecn::Classic,
-        "exact" => Ecn::Exact,
-        "l4s" => Ecn::L4s,
-        other => return Err(wrong(format!("ecn is '{other}'; write 'off', 'classic', 'exact' or 'l4s'"))),
-    };
+    let recovery = word("recovery")?;
+    let recovery = Recovery::named(&recovery)
+        .ok_or_else(|| wrong(format!("recovery is '{recovery}'; write 'prr' or 'controller'")))?;
+    let ecn = word("ecn")?;
+    let ecn =
+        Ecn::named(&ecn).ok_or_else(|| wrong(format!("ecn is '{ecn}'; write 'off', 'classic', 'exact' or 'l4s'")))?;
     let named = |text: &String| {
         let attribute = PyString::new(class.py(), text).unbind();
         intern(text).map(|name| (name, attribute)).map_err(|error| wrong(error.to_string()))
     };
+    let own = METHODS.into_iter().filter(|method| class.hasattr(method).unwrap_or(false));
     let made = Arc::new(Class {
         object: class.clone().unbind(),
         controller: name.clone(),
         name: class.getattr("__name__")?.extract()?,
-        methods,
+        methods: own.map(|method| (method, PyString::intern(class.py(), method).unbind())).collect(),
         recovery,
         ecn,
         shown: shown.iter().map(named).collect::<PyResult<_>>()?,
@@ -283,13 +222,12 @@ pub(crate) fn is_known(name: &str) -> bool {
 
 /// As the registry has it.
 fn param(name: &str, declared: &Declared) -> Result<Param, NameError> {
-    let text = |text: &str| intern(text);
     let (kind, default) = match declared {
         Declared::Number(default, min, max) => (Kind::Number { min: *min, max: *max }, default.to_string()),
         Declared::Word(default, words) => {
-            let words: Vec<&'static str> = words.iter().map(|word| text(word)).collect::<Result<_, _>>()?;
+            let words: Vec<&'static str> = words.iter().map(|word| intern(word)).collect::<Result<_, _>>()?;
             (Kind::Choice(words.leak()), default.clone())
         }
     };
-    Ok(Param { name: text(name)?, unit: "", kind, default: text(&default)?, source: "written in Python" })
+    Ok(Param { name: intern(name)?, unit: "", kind, default: intern(&default)?, source: "written in Python" })
 }

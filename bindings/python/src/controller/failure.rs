@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use paceline_lab::runner;
-use pyo3::PyErr;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::{PyErr, Python};
 
 /// In real time a call that takes longer ends its run. 3 s: three times the first retransmission timeout (RFC 6298 section 2.1), so that
 /// the flow has stood still, and longer than a busy host keeps a thread waiting (our choice).
@@ -39,6 +40,15 @@ pub(crate) struct Fault {
     pub(crate) what: String,
     /// What was raised, if anything was.
     pub(crate) exception: Option<PyErr>,
+}
+
+impl Fault {
+    /// As an error in Python.
+    pub(crate) fn raised(self, py: Python<'_>) -> PyErr {
+        let error = PyRuntimeError::new_err(self.what);
+        error.set_cause(py, self.exception);
+        error
+    }
 }
 
 impl fmt::Display for Fault {

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObject, IntoPyObjectExt, intern};
 
-use define::{Class, Method};
+use define::Class;
 use failure::{Call, Fault};
 
 use crate::scenario::shown;
@@ -63,7 +63,7 @@ impl Foreign {
             let object = || -> PyResult<Bound<'_, PyAny>> {
                 let keywords = PyDict::new(py);
                 for (name, value) in params {
-                    value.put(&keywords, name)?;
+                    keywords.set_item(name, value)?;
                 }
                 let class = made.class.object.bind(py);
                 class.call((values::Env::from(env),), Some(&keywords))
@@ -84,35 +84,33 @@ impl Foreign {
     }
 
     /// Calls a method that the class has, and reads the answers.
-    fn call<'a, A>(&mut self, method: Method, argument: impl FnOnce() -> A) -> Option<u64>
+    fn call<'a, A>(&mut self, method: &'static str, argument: impl FnOnce() -> A) -> Option<u64>
     where
         A: for<'py> IntoPyObject<'py>,
     {
-        if !self.class.has(method) {
-            return None;
-        }
+        let class = Arc::clone(&self.class);
+        let name = class.method(method)?;
         Python::attach(|py| {
             // Without an object it has failed, and its run is about to be given up.
             let object = self.object.as_ref()?.bind(py).clone();
-            let name = method.name(py);
             let argument = argument().into_bound_py_any(py);
-            self.begin(py, method.text());
+            self.begin(py, method);
             let answer = argument.and_then(|argument| object.call_method1(name, (argument,)));
-            self.end(py, method.text());
+            self.end(py, method);
             match answer {
                 Ok(answer) => {
-                    self.answer(&object, method.text());
+                    self.answer(&object, method);
                     if answer.is_none() {
                         return None;
                     }
-                    if method != Method::Sent {
+                    if method != "on_sent" {
                         self.suspended(method, &answer);
                         return None;
                     }
                     answer.extract().map_err(|_| self.mistagged(&answer)).ok()
                 }
                 Err(error) => {
-                    self.raised(py, method.text(), error);
+                    self.raised(py, method, error);
                     None
                 }
             }
@@ -132,7 +130,7 @@ impl Foreign {
                 Err(error) => self.raised(py, "__init__", error),
             }
         });
-        self.call(Method::StartEnd, || now.as_nanos());
+        self.call("on_start_end", || now.as_nanos());
     }
 
     /// A call into Python begins; in real time others see how long it takes.
@@ -182,11 +180,11 @@ impl Foreign {
     }
 
     /// A call that answered a coroutine or a generator has done nothing.
-    fn suspended(&mut self, method: Method, answer: &Bound<'_, PyAny>) {
+    fn suspended(&mut self, method: &str, answer: &Bound<'_, PyAny>) {
         if !answer.hasattr("send").unwrap_or(false) {
             return;
         }
-        let (class, method) = (&self.class.name, method.text());
+        let class = &self.class.name;
         let (place, kind) = (self.class.place(answer.py(), method), answer.get_type());
         let kind = kind.name().map_or_else(|_| "suspended call".to_owned(), |name| name.to_string());
         let what =
@@ -221,7 +219,7 @@ impl Foreign {
         };
         let whole = |value: Option<f64>| value.map(|value| value as u64);
         let tick = number(object, intern!(py, "next_tick"), Least::Zero, "ns from 0 on, or None")?;
-        if tick.is_some() && !self.class.has(Method::Tick) {
+        if tick.is_some() && self.class.method("on_tick").is_none() {
             return Err(Wrong::new("next_tick is set, and the class has no on_tick; define on_tick(self, now)"));
         }
         self.next_tick = whole(tick).map_or(Time::NEVER, Time::from_nanos);
@@ -295,51 +293,51 @@ fn number(
 
 impl Controller for Foreign {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
-        let tag = self.call(Method::Sent, || values::Sent::from(sent)).unwrap_or_default();
+        let tag = self.call("on_sent", || values::Sent::from(sent)).unwrap_or_default();
         Stamp { tag, note: 0 }
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        self.call(Method::Ack, || values::Ack::from(ack));
+        self.call("on_ack", || values::Ack::from(ack));
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        self.call(Method::Loss, || values::Loss::from(loss));
+        self.call("on_loss", || values::Loss::from(loss));
     }
 
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
-        self.call(Method::Timeout, || values::Timeout::from(timeout));
+        self.call("on_timeout", || values::Timeout::from(timeout));
     }
 
     fn on_spurious(&mut self, now: Time) {
-        self.call(Method::Spurious, || now.as_nanos());
+        self.call("on_spurious", || now.as_nanos());
     }
 
     fn on_cause(&mut self, _now: Time, packets: &[Lost]) {
-        self.call(Method::Cause, || packets.iter().map(|lost| values::Lost(*lost)).collect::<Vec<_>>());
+        self.call("on_cause", || packets.iter().map(values::Lost::from).collect::<Vec<_>>());
     }
 
     fn on_restart(&mut self, restart: &Restart) {
-        self.call(Method::Restart, || values::Restart::from(restart));
+        self.call("on_restart", || values::Restart::from(restart));
     }
 
     fn on_app_limited(&mut self, now: Time, _in_flight: u64) {
-        self.call(Method::AppLimited, || now.as_nanos());
+        self.call("on_app_limited", || now.as_nanos());
     }
 
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
-        self.call(Method::Telemetry, || values::Telemetry::from(telemetry));
+        self.call("on_telemetry", || values::Telemetry::from(telemetry));
     }
 
     fn on_mss(&mut self, _now: Time, mss: u32) {
         self.mss = mss.max(1);
         self.window = self.window.max(u64::from(self.mss));
-        self.call(Method::Mss, || mss);
+        self.call("on_mss", || mss);
     }
 
     fn on_tick(&mut self, now: Time) {
         let asked = self.next_tick;
-        self.call(Method::Tick, || now.as_nanos());
+        self.call("on_tick", || now.as_nanos());
         // A tick that is asked for again in the past would never end.
         if self.next_tick <= now {
             let what =
@@ -358,7 +356,7 @@ impl Controller for Foreign {
             next_tick: self.next_tick,
             threshold: self.threshold,
             recovery: self.class.recovery,
-            outlasts_departures: !self.class.has(Method::Sent),
+            outlasts_departures: self.class.method("on_sent").is_none(),
             ..Permit::up_to(self.window)
         }
     }

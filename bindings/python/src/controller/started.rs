@@ -45,6 +45,13 @@ impl Started {
     }
 
     /// Who is in charge.
+    fn first_mut(&mut self) -> &mut dyn Controller {
+        match &mut self.start {
+            Some(start) => start,
+            None => &mut self.object,
+        }
+    }
+
     fn first(&self) -> &dyn Controller {
         match &self.start {
             Some(start) => start,
@@ -70,10 +77,7 @@ impl Started {
 
 impl Controller for Started {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
-        match &mut self.start {
-            Some(start) => start.on_sent(sent),
-            None => self.object.on_sent(sent),
-        }
+        self.first_mut().on_sent(sent)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -120,24 +124,15 @@ impl Controller for Started {
     }
 
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
-        match &mut self.start {
-            Some(start) => start.on_telemetry(telemetry),
-            None => self.object.on_telemetry(telemetry),
-        }
+        self.first_mut().on_telemetry(telemetry);
     }
 
     fn on_shared_rtt(&mut self, now: Time, min: Nanos) {
-        match &mut self.start {
-            Some(start) => start.on_shared_rtt(now, min),
-            None => self.object.on_shared_rtt(now, min),
-        }
+        self.first_mut().on_shared_rtt(now, min);
     }
 
     fn on_feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
-        match &mut self.start {
-            Some(start) => start.on_feedback(now, blob),
-            None => self.object.on_feedback(now, blob),
-        }
+        self.first_mut().on_feedback(now, blob)
     }
 
     fn on_mss(&mut self, now: Time, mss: u32) {

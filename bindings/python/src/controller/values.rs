@@ -5,8 +5,12 @@ use paceline_cc::{self as cc, Nanos};
 use pyo3::prelude::*;
 
 /// A span above 0; endless stands for unknown.
-fn known(span: Nanos) -> Option<u64> {
-    (span != Nanos::MAX && span != Nanos::ZERO).then(|| span.as_nanos())
+pub(crate) fn known(span: Nanos) -> Option<Nanos> {
+    (span != Nanos::MAX && span != Nanos::ZERO).then_some(span)
+}
+
+fn nanos(span: Nanos) -> Option<u64> {
+    known(span).map(Nanos::as_nanos)
 }
 
 /// A pyclass with the fields of a struct of `cc`, and how each is read from it.
@@ -99,7 +103,7 @@ value!(
     /// When it happened, ns of the datapath's clock.
     now: u64 = |loss| loss.now.as_nanos(),
     /// The packets, in the order of sending; never empty.
-    packets: Vec<Lost> = |loss| loss.packets.iter().map(|lost| Lost(*lost)).collect(),
+    packets: Vec<Lost> = |loss| loss.packets.iter().map(Lost::from).collect(),
     /// Payload bytes of the packets.
     bytes: u64 = |loss| loss.bytes,
     /// Bytes in flight before.
@@ -116,7 +120,7 @@ value!(
     /// When it happened, ns of the datapath's clock.
     now: u64 = |timeout| timeout.now.as_nanos(),
     /// The packets that it declares lost, in the order of sending, as far as the datapath knows them.
-    packets: Vec<Lost> = |timeout| timeout.packets.iter().map(|lost| Lost(*lost)).collect(),
+    packets: Vec<Lost> = |timeout| timeout.packets.iter().map(Lost::from).collect(),
     /// Bytes in flight before.
     prior_in_flight: u64 = |timeout| timeout.prior_in_flight,
     /// Bytes still thought to be in flight (RFC 8985 section 6.3).
@@ -131,7 +135,7 @@ value!(
     /// When it happened, ns of the datapath's clock.
     now: u64 = |telemetry| telemetry.now.as_nanos(),
     /// Why packets were lost lately, as the receiver sees it: ``unknown`` where none was, else as in :class:`Lost`.
-    verdict: &'static str = |telemetry| cause(telemetry.verdict),
+    verdict: &'static str = |telemetry| telemetry.verdict.name(),
     /// For how long from now on the report may be relied upon, ns.
     fresh_for: u64 = |telemetry| telemetry.fresh_for.as_nanos(),
     /// The hops in the direction of data.
@@ -167,111 +171,41 @@ value!(
     radio_retry_share: Option<f32> = |hop| hop.radio_retry_share,
 );
 
-/// A packet that was declared lost.
-#[pyclass(frozen, module = "paceline._paceline")]
-#[derive(Clone, Debug)]
-pub(crate) struct Lost(pub(crate) cc::Lost);
-
-#[pymethods]
-impl Lost {
+value!(
+    /// A packet that was declared lost.
+    Lost of cc::Lost,
     /// Position of the packet's first payload byte in the stream; of datagrams, payload bytes sent before it.
-    #[getter]
-    fn seq(&self) -> u64 {
-        self.0.seq
-    }
-
+    seq: u64 = |lost| lost.seq,
     /// Payload bytes.
-    #[getter]
-    fn bytes(&self) -> u32 {
-        self.0.bytes
-    }
-
+    bytes: u32 = |lost| lost.bytes,
     /// When it was last sent, ns of the datapath's clock.
-    #[getter]
-    fn sent_at(&self) -> u64 {
-        self.0.sent_at.as_nanos()
-    }
-
+    sent_at: u64 = |lost| lost.sent_at.as_nanos(),
     /// What ``on_sent`` answered for this packet.
-    #[getter]
-    fn tag(&self) -> u64 {
-        self.0.tag
-    }
-
+    tag: u64 = |lost| lost.tag,
     /// Why, where the path has said so: ``unknown``, ``congestion``, ``aqm``, ``policer``, ``medium`` or ``handover``.
-    #[getter]
-    fn cause(&self) -> &'static str {
-        cause(self.0.cause)
-    }
-}
+    cause: &'static str = |lost| lost.cause.name(),
+);
 
-/// By the names of the event log.
-fn cause(cause: cc::Cause) -> &'static str {
-    match cause {
-        cc::Cause::Unknown => "unknown",
-        cc::Cause::Congestion => "congestion",
-        cc::Cause::Aqm => "aqm",
-        cc::Cause::Policer => "policer",
-        cc::Cause::Medium => "medium",
-        cc::Cause::Handover => "handover",
-    }
-}
-
-/// A packet that was delivered.
-#[pyclass(frozen, module = "paceline._paceline")]
-#[derive(Clone, Debug)]
-pub(crate) struct Acked(cc::Acked);
-
-#[pymethods]
-impl Acked {
+value!(
+    /// A packet that was delivered.
+    Acked of cc::Acked,
     /// Position of the packet's first payload byte in the stream; of datagrams, payload bytes sent before it.
-    #[getter]
-    fn seq(&self) -> u64 {
-        self.0.seq
-    }
-
+    seq: u64 = |acked| acked.seq,
     /// Payload bytes.
-    #[getter]
-    fn bytes(&self) -> u32 {
-        self.0.bytes
-    }
-
+    bytes: u32 = |acked| acked.bytes,
     /// When it was last sent, ns of the datapath's clock.
-    #[getter]
-    fn sent_at(&self) -> u64 {
-        self.0.sent_at.as_nanos()
-    }
-
+    sent_at: u64 = |acked| acked.sent_at.as_nanos(),
     /// What ``on_sent`` answered for this packet.
-    #[getter]
-    fn tag(&self) -> u64 {
-        self.0.tag
-    }
-
+    tag: u64 = |acked| acked.tag,
     /// Whether it was sent more than once, so that its RTT is ambiguous.
-    #[getter]
-    fn retransmitted(&self) -> bool {
-        self.0.retransmitted
-    }
-
+    retransmitted: bool = |acked| acked.retransmitted,
     /// Whether the application limited the flow when it was sent.
-    #[getter]
-    fn app_limited(&self) -> bool {
-        self.0.app_limited
-    }
-
+    app_limited: bool = |acked| acked.app_limited,
     /// Whether it carried a CE mark.
-    #[getter]
-    fn ce(&self) -> bool {
-        self.0.ce
-    }
-
+    ce: bool = |acked| acked.ce,
     /// The receiver's clock at its arrival, ns, where the feedback has it: only differences mean anything.
-    #[getter]
-    fn received_at(&self) -> Option<u64> {
-        self.0.received_at.map(cc::Time::as_nanos)
-    }
-}
+    received_at: Option<u64> = |acked| acked.received_at.map(cc::Time::as_nanos),
+);
 
 value!(
     /// An acknowledgement delivered something, or brought marks.
@@ -279,15 +213,15 @@ value!(
     /// When it happened, ns of the datapath's clock.
     now: u64 = |ack| ack.now.as_nanos(),
     /// Packets newly delivered, in the order of sending; empty where it brought marks alone.
-    packets: Vec<Acked> = |ack| ack.packets.iter().map(|acked| Acked(*acked)).collect(),
+    packets: Vec<Acked> = |ack| ack.packets.iter().map(Acked::from).collect(),
     /// Payload bytes newly delivered.
     bytes: u64 = |ack| ack.bytes,
     /// RTT of the newest of the packets that was sent once, ns; above 0, or None.
-    rtt: Option<u64> = |ack| ack.rtt.and_then(known),
+    rtt: Option<u64> = |ack| ack.rtt.and_then(nanos),
     /// Smoothed RTT (RFC 6298), ns; zero before the first sample.
     srtt: u64 = |ack| ack.srtt.as_nanos(),
     /// Smallest RTT since the flow began, ns; above 0, and None before the first sample.
-    min_rtt: Option<u64> = |ack| known(ack.min_rtt),
+    min_rtt: Option<u64> = |ack| nanos(ack.min_rtt),
     /// A delivery-rate sample, where a valid one could be made.
     rate: Option<RateSample> = |ack| ack.rate.as_ref().map(RateSample::from),
     /// Bytes in flight before.
@@ -309,12 +243,7 @@ value!(
     /// Position of the next new byte to send.
     next: u64 = |ack| ack.next,
     /// Where loss recovery stands afterwards: ``open``, ``cwr``, ``recovery`` or ``loss``.
-    phase: &'static str = |ack| match ack.phase {
-        cc::Phase::Open => "open",
-        cc::Phase::Cwr => "cwr",
-        cc::Phase::Recovery => "recovery",
-        cc::Phase::Loss => "loss",
-    },
+    phase: &'static str = |ack| ack.phase.name(),
     /// Whether the window, not the application, limited the flow when the newest of the packets was sent: windows grow only then (RFC 9438 section 4.2).
     window_limited: bool = |ack| ack.window_limited,
 );

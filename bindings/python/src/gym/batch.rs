@@ -9,7 +9,7 @@ use paceline_experiment::{Seed, endpoints};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_sim::World;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyTuple};
 
@@ -80,6 +80,7 @@ struct Episode {
 }
 
 /// What a step gives.
+#[derive(Default)]
 struct Seen {
     observation: [f32; OBSERVATION.len()],
     figures: [f64; FIGURES.len()],
@@ -169,7 +170,7 @@ impl Batch {
                 slots.iter_mut().zip(actions).map(|(slot, action)| slot.step(f64::from(action), acting)).collect()
             })
         });
-        let steps = steps.map_err(|fault| failed(py, fault))?;
+        let steps = steps.map_err(|fault| fault.raised(py))?;
         let mut seen = Vec::new();
         for (slot, step) in slots.iter_mut().zip(steps) {
             seen.push(match step {
@@ -231,15 +232,8 @@ impl Slot {
             self.episode.iter_mut().for_each(|episode| episode.over = false);
             first
         };
-        let first = failure::alone(begin).map_err(|fault| failed(py, fault))?;
-        let nothing = Seen {
-            observation: [0.0; OBSERVATION.len()],
-            figures: [0.0; FIGURES.len()],
-            reward: 0.0,
-            ended: false,
-            over: false,
-        };
-        Ok(Seen { reward: 0.0, ended: false, over: false, ..first.unwrap_or(nothing) })
+        let first = failure::alone(begin).map_err(|fault| fault.raised(py))?;
+        Ok(Seen { reward: 0.0, ended: false, over: false, ..first.unwrap_or_default() })
     }
 
     /// Nothing where there is no episode.
@@ -278,12 +272,6 @@ impl Slot {
         ];
         Some(Seen { observation, figures, reward, ended: done, over: late && !done })
     }
-}
-
-fn failed(py: Python<'_>, fault: Fault) -> PyErr {
-    let error = PyRuntimeError::new_err(fault.what);
-    error.set_cause(py, fault.exception);
-    error
 }
 
 /// Observations, rewards, ends of flows, ends of time and figures of all environments, as bytes that numpy takes.

@@ -311,6 +311,23 @@ unit! {
 /// Words; the first of them is left out, unless `required`.
 macro_rules! words {
     ($type:ident $left_out:expr; $($variant:ident $word:literal)+) => {
+        impl $type {
+            /// Its word in an event log.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// What this word stands for in an event log.
+            pub fn named(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+
         impl Field for $type {
             fn left_out() -> Option<Self> {
                 $left_out
@@ -321,16 +338,12 @@ macro_rules! words {
             }
 
             fn write(&self, line: &mut String) {
-                line.push_str(match self {
-                    $(Self::$variant => concat!('"', $word, '"'),)+
-                });
+                line.extend(["\"", self.name(), "\""]);
             }
 
             fn read(value: Value) -> Result<Self, FieldError> {
-                match value.as_str() {
-                    $(Some($word) => Ok(Self::$variant),)+
-                    _ => Err(unfit(&value, concat!("one of", $(" ", $word),+))),
-                }
+                let named = value.as_str().and_then(Self::named);
+                named.ok_or_else(|| unfit(&value, concat!("one of", $(" ", $word),+)))
             }
         }
     };

@@ -101,6 +101,9 @@ impl<'a> Session<'a> {
         take: &mut dyn FnMut(&[u8]) -> Result<(), ClientError>,
     ) -> Result<Option<Told>, ClientError> {
         self.rtts.try_iter().for_each(|rtt| self.observer.rtt(rtt));
+        if self.observer.stops() {
+            return Err(ClientError::Stopped);
+        }
         loop {
             let (mut input, mut out) = (self.channel.input(), Vec::new());
             let news = self.protocol.read(&mut input, &mut out)?;

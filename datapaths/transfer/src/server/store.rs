@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use data_encoding::HEXLOWER;
 use paceline_alcc::Socket;
 use paceline_alcc::transfer::{Answer, HASH, Request, Status};
 use paceline_files::{Kept, given, plain, regular, tidy};
@@ -141,7 +142,7 @@ pub(super) fn digest(purpose: &str, of: &[&[u8]]) -> String {
     let mut hash = Context::new(&SHA256);
     hash.update(purpose.as_bytes());
     of.iter().for_each(|bytes| hash.update(bytes));
-    hash.finish().as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&hash.finish().as_ref()[..16])
 }
 
 struct Claimed {
