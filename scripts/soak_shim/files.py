@@ -1,4 +1,4 @@
-"""Servers of files that are no web servers."""
+"""File servers other than web servers."""
 import os
 import shutil
 import signal

@@ -29,7 +29,7 @@ impl From<io::Error> for Failure {
 impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Self {
         let errno = match &error {
-            FetchError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            FetchError::System(failed) => failed.source.raw_os_error().unwrap_or(libc::EIO),
             FetchError::Refused(_) => libc::ECONNREFUSED,
             FetchError::NoSource(_) | FetchError::Failed { why: FetchFailed::Range { .. }, .. } => libc::EINVAL,
             FetchError::Failed { why: FetchFailed::Corrupt(_) | FetchFailed::Record(_), .. } => libc::EBADMSG,
@@ -44,7 +44,7 @@ impl From<FetchError> for Failure {
 impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
         let errno = match &error {
-            ResolveError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            ResolveError::System(failed) => failed.source.raw_os_error().unwrap_or(libc::EIO),
             ResolveError::Unknown { .. } => libc::ENOENT,
             ResolveError::Silent { .. } | ResolveError::Nowhere { .. } => libc::ETIMEDOUT,
             _ => libc::EIO,

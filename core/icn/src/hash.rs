@@ -8,30 +8,19 @@ use ring::hmac;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
     /// Bytes of the object.
-    Data,
+    Data = 0,
     /// Hashes of units.
-    Index,
+    Index = 1,
     /// The manifest.
-    Manifest,
+    Manifest = 2,
     /// A publisher's key and a label, whose hash is a signed name.
-    Record,
-}
-
-impl Tag {
-    const fn byte(self) -> u8 {
-        match self {
-            Self::Data => 0,
-            Self::Index => 1,
-            Self::Manifest => 2,
-            Self::Record => 3,
-        }
-    }
+    Record = 3,
 }
 
 /// The hash of a unit.
 pub fn hash_of_unit(tag: Tag, bytes: &[u8]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
-    context.update(&[tag.byte()]);
+    context.update(&[tag as u8]);
     context.update(bytes);
     let mut hash = [0; 32];
     hash.copy_from_slice(context.finish().as_ref());

@@ -92,11 +92,7 @@ impl Manifest {
         if let Some(at) = zero {
             return Err(BadManifest::Zero(at));
         }
-        let mut length = [0; 8];
-        length.copy_from_slice(&bytes[8..16]);
-        let mut root = [0; 32];
-        root.copy_from_slice(&bytes[16..48]);
-        let manifest = Self { length: u64::from_be_bytes(length), root, media_type };
+        let manifest = Self { length: u64::from_be_bytes(piece(bytes, 8)), root: piece(bytes, 16), media_type };
         manifest.check()?;
         Ok(manifest)
     }
@@ -124,6 +120,11 @@ pub fn name_of(first: &[u8]) -> Name {
 pub fn check_media_type(text: &str) -> Result<(), BadManifest> {
     let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if printable && text.len() <= MAX_MEDIA_TYPE { Ok(()) } else { Err(BadManifest::MediaType(text.len())) }
+}
+
+/// Bytes from `at` on, which the caller knows to be there.
+pub(crate) fn piece<const N: usize>(bytes: &[u8; UNIT], at: usize) -> [u8; N] {
+    std::array::from_fn(|index| bytes[at + index])
 }
 
 #[cfg(test)]

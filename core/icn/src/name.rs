@@ -13,9 +13,9 @@ pub const NAME_BYTES: usize = 33;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NameKind {
     /// Of a manifest: the name of bytes that never change.
-    Object,
+    Object = 1,
     /// Of a publisher's key and a label: the name of whatever the publisher last signed.
-    Signed,
+    Signed = 2,
 }
 
 /// The name of an object. As text it is its bytes in base 32 in lower case, 53 characters: as long as a label of DNS may be,
@@ -75,10 +75,7 @@ impl Name {
     /// As on the wire.
     pub fn to_bytes(&self) -> [u8; NAME_BYTES] {
         let mut bytes = [0; NAME_BYTES];
-        bytes[0] = match self.kind {
-            NameKind::Object => 1,
-            NameKind::Signed => 2,
-        };
+        bytes[0] = self.kind as u8;
         bytes[1..].copy_from_slice(&self.hash);
         bytes
     }

@@ -103,13 +103,17 @@ pub struct Announce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnouncementStatus {
     /// It counts.
-    Accepted,
+    Accepted = 0,
     /// Its number is not above the last.
-    Stale,
+    Stale = 1,
     /// The table has no room.
-    Full,
+    Full = 2,
     /// Its MAC is not of this service's key.
-    WrongKey,
+    WrongKey = 3,
+}
+
+impl AnnouncementStatus {
+    const ALL: [Self; 4] = [Self::Accepted, Self::Stale, Self::Full, Self::WrongKey];
 }
 
 /// A datagram that is not a message.
@@ -201,12 +205,7 @@ impl ResolverMessage {
             Self::Announced { nonce, status, number } => {
                 out.push(4);
                 out.extend_from_slice(&nonce.to_be_bytes());
-                out.push(match status {
-                    AnnouncementStatus::Accepted => 0,
-                    AnnouncementStatus::Stale => 1,
-                    AnnouncementStatus::Full => 2,
-                    AnnouncementStatus::WrongKey => 3,
-                });
+                out.push(*status as u8);
                 out.extend_from_slice(&number.to_be_bytes());
             }
         }
@@ -253,13 +252,9 @@ impl ResolverMessage {
                 Self::Announce(Announce { nonce, number, ttl_s, address, names })
             }
             4 => {
-                let status = match rest.take()? {
-                    [0] => AnnouncementStatus::Accepted,
-                    [1] => AnnouncementStatus::Stale,
-                    [2] => AnnouncementStatus::Full,
-                    [3] => AnnouncementStatus::WrongKey,
-                    [value] => return Err(BadResolve::Unknown { what: "status", value }),
-                };
+                let [value] = rest.take()?;
+                let status = AnnouncementStatus::ALL.into_iter().find(|known| *known as u8 == value);
+                let status = status.ok_or(BadResolve::Unknown { what: "status", value })?;
                 Self::Announced { nonce, status, number: u64::from_be_bytes(rest.take()?) }
             }
             value => return Err(BadResolve::Unknown { what: "kind", value }),

@@ -272,11 +272,6 @@ impl Router {
         }
     }
 
-    /// Whether anyone waits for one of these units.
-    pub fn awaits(&self, name: &Name, units: Units) -> bool {
-        self.waiting.wants(name, units)
-    }
-
     /// What leaves now, if anything does.
     pub fn poll(&mut self, now: Time) -> Option<Burst> {
         let turn = self.queue.poll(now)?;

@@ -202,12 +202,8 @@ impl Scheduler {
 
     /// When [`Self::poll`] has something; [`Time::NEVER`] if nothing waits.
     pub fn next_timeout(&self) -> Time {
-        if self.turns.is_empty() { Time::NEVER } else { self.next_turn() }
-    }
-
-    /// The bucket holds [`MAX_BURST`] units: a turn may begin when it has room for a quantum.
-    fn next_turn(&self) -> Time {
-        self.pace.next(SLACK)
+        // The bucket holds [`MAX_BURST`] units: a turn may begin when it has room for a quantum.
+        if self.turns.is_empty() { Time::NEVER } else { self.pace.next(SLACK) }
     }
 
     /// Units of a turn now.

@@ -7,6 +7,7 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use crate::UNIT;
 use crate::hash::{Tag, hash_of_unit};
+use crate::manifest::piece;
 use crate::name::{NAME_BYTES, Name, NameKind};
 
 /// Bytes of a label at most (our choice, as for media types).
@@ -211,11 +212,6 @@ impl SignedRecord {
 /// The name of what this publisher calls `label`.
 pub fn signed_name(key: &[u8; 32], label: &str) -> Name {
     Name::new(NameKind::Signed, hash_of_unit(Tag::Record, &[key, label.as_bytes()].concat()))
-}
-
-/// Bytes from `at` on, which the caller knows to be there.
-fn piece<const N: usize>(bytes: &[u8; UNIT], at: usize) -> [u8; N] {
-    std::array::from_fn(|index| bytes[at + index])
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl Upstream {
     /// Sees to it that units come. A fetch that makes room for another ends: what was awaited of it is refused as of a busy router.
     ///
     /// # Errors
-    /// Why they do not: what whoever waits for them is to be told.
+    /// Why they do not: what those that wait for them are told.
     pub fn want(
         &mut self,
         now: Time,

@@ -7,7 +7,7 @@ use paceline_cc::{Nanos, Time};
 
 use crate::limiter::CountedAddress;
 use crate::name::Name;
-use crate::ranges::{Ranges, Units};
+use crate::ranges::Ranges;
 use crate::shares::Shares;
 
 /// Who waits for a unit.
@@ -89,12 +89,6 @@ impl Waiting {
         }
         waiters
     }
-
-    /// Whether anyone waits for one of these.
-    pub(crate) fn wants(&self, name: &Name, units: Units) -> bool {
-        let least = SocketAddr::from(([0, 0, 0, 0], 0));
-        self.units.range((*name, units.first, least, 0)..(*name, units.end(), least, 0)).next().is_some()
-    }
 }
 
 #[cfg(test)]
@@ -117,8 +111,6 @@ mod tests {
         waiting.add(Time::ZERO, name(1), 6, b, 2);
         waiting.add(Time::ZERO, name(2), 6, b, 3);
         assert_eq!(waiting.len(), 6);
-        assert!(waiting.wants(&name(1), Units { first: 0, count: 6 }));
-        assert!(!waiting.wants(&name(1), Units { first: 0, count: 5 }));
         let taken = waiting.take(&name(1), 6..10);
         let units: Vec<Vec<u64>> = taken.iter().map(|waiter| waiter.ranges.iter().collect()).collect();
         assert_eq!(units, [vec![6, 7, 9], vec![6]]);

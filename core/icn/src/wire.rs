@@ -10,6 +10,7 @@ use crate::name::Name;
 use crate::ranges::{Ranges, Units};
 
 pub use answer::DATA_HEAD;
+pub(crate) use answer::{GRANT_BYTES, NACK_BYTES};
 pub use bad::{BadMessage, BadRanges};
 
 /// Version of the messages, the upper half of their first byte.
@@ -35,13 +36,8 @@ impl Kind {
         if byte >> 4 != VERSION {
             return Err(BadMessage::Version(byte >> 4));
         }
-        match byte & 0xf {
-            1 => Ok(Self::Request),
-            2 => Ok(Self::Data),
-            3 => Ok(Self::Nack),
-            4 => Ok(Self::Grant),
-            other => Err(BadMessage::Kind(other)),
-        }
+        let all = [Self::Request, Self::Data, Self::Nack, Self::Grant];
+        all.into_iter().find(|known| *known as u8 == byte & 0xf).ok_or(BadMessage::Kind(byte & 0xf))
     }
 }
 
@@ -128,17 +124,17 @@ pub struct Nack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingReason {
     /// The router does not have the object and knows no other router to ask.
-    NotFound,
+    NotFound = 1,
     /// Past the end of the object.
-    End,
+    End = 2,
     /// The router's queue or this source's share is full.
-    Busy,
+    Busy = 3,
     /// The address has to prove itself first: the token follows, or came before.
-    NoToken,
+    NoToken = 4,
     /// The object changed or shrank while it was served.
-    Changed,
+    Changed = 5,
     /// The request went through too many routers.
-    Loop,
+    Loop = 6,
 }
 
 /// A token for the address that asked.

@@ -3,19 +3,22 @@
 //! A fetch is a thread of its own that drives [`paceline_icn::Fetch`] over one UDP socket for each source. Bytes leave it in batches,
 //! through a queue; what stands there unread is not asked for again, so that a reader who stops reading stops the routers.
 
-use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
+use futures_executor::block_on;
 use paceline_cc::{Controller, Env, Spec};
 use paceline_icn::{Name, UNIT};
 use paceline_udp::Offload;
 
+use crate::CallFailed;
+use crate::resolver::draw;
 use crate::store::StoreError;
+use reader::Said;
 
 mod file;
-mod link;
+pub(crate) mod link;
 mod reader;
 mod record;
 mod requester;
@@ -63,7 +66,7 @@ impl Options {
 
 /// What a controller is made for: units, and a seed that differs between fetches.
 pub fn env() -> Env {
-    Env { mss: UNIT as u32, seed: paceline_udp::random().map_or(1, u64::from_be_bytes), ..Env::default() }
+    Env { mss: UNIT as u32, seed: draw().unwrap_or(1), ..Env::default() }
 }
 
 /// How far a fetch is.
@@ -83,14 +86,9 @@ pub enum FetchError {
     /// No source to ask.
     #[error("{0}: no source is given; name one with --from, or a resolver")]
     NoSource(Name),
-    /// The system refused.
-    #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A call of the system failed.
+    #[error(transparent)]
+    System(#[from] CallFailed),
     /// No program listens there.
     #[error("{0}: no program listens there; is `paceline icn serve` running?")]
     Refused(SocketAddr),
@@ -166,44 +164,23 @@ pub async fn fetch(
     options: Options,
 ) -> Result<Reader, FetchError> {
     let receive_buffer = options.receive_buffer;
-    let (mut queue, back) = requester::start(*name, sources, range, options, requester::Taker::Reader)?;
-    let mut opening = reader::Opening(Some(back));
-    let said = queue.recv().await;
-    opened(*name, said, queue, opening.0.take(), receive_buffer)
+    let (mut queue, fetching) = requester::start(*name, sources, range, options, requester::Taker::Reader)?;
+    match queue.recv().await {
+        Some(Said::Manifest(manifest)) => Ok(Reader::new(*name, *manifest, queue, fetching, receive_buffer)),
+        Some(Said::End(_, Err(error))) => Err(error),
+        _ => Err(FetchError::Gone(*name)),
+    }
 }
 
 /// As [`fetch`], for threads that are not of a runtime.
 ///
 /// # Errors
 /// [`FetchError`].
-///
-/// # Panics
-/// Within an asynchronous runtime.
 pub fn fetch_blocking(
     name: &Name,
     sources: &[SocketAddr],
     range: Range<u64>,
     options: Options,
 ) -> Result<Reader, FetchError> {
-    let receive_buffer = options.receive_buffer;
-    let (mut queue, back) = requester::start(*name, sources, range, options, requester::Taker::Reader)?;
-    let said = queue.blocking_recv();
-    opened(*name, said, queue, Some(back), receive_buffer)
-}
-
-/// What the first word of a requester makes of its queue.
-fn opened(
-    name: Name,
-    said: Option<reader::Said>,
-    queue: tokio::sync::mpsc::UnboundedReceiver<reader::Said>,
-    back: Option<std::sync::Arc<reader::Back>>,
-    receive_buffer: u64,
-) -> Result<Reader, FetchError> {
-    match (said, back) {
-        (Some(reader::Said::Manifest(manifest)), Some(back)) => {
-            Ok(Reader::new(name, *manifest, queue, back, receive_buffer))
-        }
-        (Some(reader::Said::End(_, Err(error))), _) => Err(error),
-        _ => Err(FetchError::Gone(name)),
-    }
+    block_on(fetch(name, sources, range, options))
 }

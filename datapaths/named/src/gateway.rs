@@ -19,6 +19,7 @@ use paceline_scrape::Names;
 
 use crate::client::{FetchError, FetchFailed};
 use crate::resolver::{ResolveError, Whereabouts};
+use crate::{CallFailed, failed};
 use body::Served;
 use places::{Client, Places};
 
@@ -77,14 +78,9 @@ pub enum GatewayError {
     /// 500.
     #[error("a task of the gateway ended early")]
     Task(#[from] tokio::task::JoinError),
-    /// The gateway itself.
-    #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A call of the system failed.
+    #[error(transparent)]
+    System(#[from] CallFailed),
 }
 
 impl GatewayError {
@@ -101,7 +97,7 @@ impl GatewayError {
                 FetchError::Failed { why: FetchFailed::Range { .. }, .. } => StatusCode::RANGE_NOT_SATISFIABLE,
                 _ => StatusCode::BAD_GATEWAY,
             },
-            Self::Task(_) | Self::System { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Task(_) | Self::System(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }
@@ -125,7 +121,7 @@ impl Gateway {
             listener.set_nonblocking(true)?;
             Ok(listener)
         };
-        let listener = bind().map_err(|source| GatewayError::System { what: what(), source })?;
+        let listener = bind().map_err(failed(what()))?;
         let stock = objects::Stock::new(config.whereabouts.clone(), config.controller.clone(), config.patience);
         Ok(Self { listener, stock })
     }
@@ -143,8 +139,7 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError::System`]: the listening socket failed.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), GatewayError> {
-        let failed = |source| GatewayError::System { what: "the gateway's socket".into(), source };
-        let listener = tokio::net::TcpListener::from_std(self.listener).map_err(failed)?;
+        let listener = tokio::net::TcpListener::from_std(self.listener).map_err(failed("the gateway's socket"))?;
         let connections = Places::new(CONNECTIONS, SETTLED);
         let mut look = tokio::time::interval(LOOK);
         tokio::pin!(stop);

@@ -22,12 +22,13 @@ use std::io::IoSliceMut;
 use std::path::Path;
 use std::sync::Arc;
 
-use paceline_icn::{Layout, Manifest, Name, UNIT, UnitPlace, UnitVerdict, Units, Verifier};
+use paceline_icn::{Layout, Manifest, Name, UNIT, UnitPlace, Units};
 
 use crate::store::{ReadError, StoreError, is_in_place, write_failed};
 use bits::Bits;
 pub use bits::Sync;
 pub use check::SavedIndex;
+pub(crate) use check::runs;
 pub use paths::{Form, Paths};
 
 /// A part of an object. Its writer has verified the units.
@@ -132,33 +133,6 @@ impl Partial {
         for (unit, buffers) in units.iter().step_by(step).zip(buffers.chunks_mut(step)) {
             let (file, offset) = self.place(unit).ok_or(ReadError::Absent)?;
             crate::store::read_vectored(file, buffers, offset)?;
-        }
-        Ok(())
-    }
-
-    /// Gives a verifier what it needs to go on where this object stands: it checks the manifest and the index units again, takes the
-    /// data units as they are, and forgets what is complete. Units whose hashes are not there are dropped from this object. In memory
-    /// that does not depend on the object's size.
-    ///
-    /// # Errors
-    /// When the files cannot be read, or an index unit is damaged.
-    pub fn restore(&mut self, verifier: &mut Verifier) -> Result<(), ReadError> {
-        let mut buffer = [0; UNIT];
-        let mut dropped = Vec::new();
-        for unit in self.bits.iter() {
-            let genuine = match self.layout.place(unit) {
-                Some(UnitPlace::Data { .. }) => verifier.have(unit),
-                _ => {
-                    let bytes = self.read(unit, &mut buffer)?;
-                    matches!(verifier.check(unit, &buffer[..bytes]), UnitVerdict::Genuine | UnitVerdict::Known)
-                }
-            };
-            if !genuine {
-                dropped.push(unit);
-            }
-        }
-        for unit in dropped {
-            self.unsynced.insert(self.bits.clear(unit));
         }
         Ok(())
     }

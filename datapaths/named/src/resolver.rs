@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use paceline_icn::Name;
 use paceline_icn::resolve::{Announce, AnnouncementStatus, Found, MOST_ANNOUNCED, ResolveKey, ResolverMessage};
 
+use crate::{CallFailed, failed};
+
 mod announcer;
 #[cfg(feature = "dns")]
 mod dns;
@@ -31,14 +33,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// Why a name was not resolved, or an announcement does not count.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// The system refused a socket or a file.
-    #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A call of the system failed.
+    #[error(transparent)]
+    System(#[from] CallFailed),
     /// No answer came.
     #[error("{service}: no answer within {} s; does a `paceline icn resolver` listen there?", waited.as_secs_f64())]
     Silent {
@@ -120,10 +117,6 @@ impl Whereabouts {
             }
         }
     }
-}
-
-pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ResolveError {
-    move |source| ResolveError::System { what: what.into(), source }
 }
 
 /// Asks `service` where `name` is, within `patience`; empty: no router announced it. Blocks.
@@ -208,8 +201,8 @@ fn ask<T>(
 ) -> Result<T, ResolveError> {
     let silent = || ResolveError::Silent { service, waited: patience };
     let begun = Instant::now();
-    let socket = UdpSocket::bind(any_like(service)).map_err(system("a UDP socket"))?;
-    socket.connect(service).map_err(system(service.to_string()))?;
+    let socket = UdpSocket::bind(any_like(service)).map_err(failed("a UDP socket"))?;
+    socket.connect(service).map_err(failed(service.to_string()))?;
     let mut bytes = Vec::new();
     question.encode(key, &mut bytes);
     let mut wait = FIRST_WAIT;
@@ -217,7 +210,7 @@ fn ask<T>(
     while begun.elapsed() < patience {
         match socket.send(&bytes) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-            result => drop(result.map_err(system(service.to_string()))?),
+            result => drop(result.map_err(failed(service.to_string()))?),
         }
         let until = Instant::now() + wait.min(patience.saturating_sub(begun.elapsed()));
         loop {
@@ -225,7 +218,7 @@ fn ask<T>(
             if left.is_zero() {
                 break;
             }
-            socket.set_read_timeout(Some(left)).map_err(system("a UDP socket"))?;
+            socket.set_read_timeout(Some(left)).map_err(failed("a UDP socket"))?;
             match socket.recv(&mut answer) {
                 Ok(length) => {
                     // What is not an answer of ours came from another host.
@@ -239,7 +232,7 @@ fn ask<T>(
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(system(service.to_string())(source)),
+                Err(source) => return Err(failed(service.to_string())(source).into()),
             }
         }
         wait *= 2;
@@ -257,7 +250,11 @@ pub(crate) fn since_1970() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A number that cannot be guessed.
+/// A number that no one can guess.
+pub(crate) fn draw() -> io::Result<u64> {
+    paceline_udp::random().map(u64::from_be_bytes)
+}
+
 fn random() -> Result<u64, ResolveError> {
-    paceline_udp::random().map(u64::from_be_bytes).map_err(system("random bytes"))
+    Ok(draw().map_err(failed("random bytes"))?)
 }

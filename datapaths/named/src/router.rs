@@ -21,8 +21,9 @@ use paceline_icn::{Limits, Router, RouterConfig, RouterStats};
 use paceline_linux::clock::Clock;
 use paceline_udp::random;
 
-use crate::Cache;
+use crate::resolver::draw;
 use crate::store::{Store, StoreError};
+use crate::{Cache, CallFailed, failed};
 use keeper::Keeper;
 use shelf::Shelf;
 use socket::{Socket, bind};
@@ -75,26 +76,17 @@ pub enum ServerError {
     /// The address is not one of this host.
     #[error("{0}: this host does not have that address; give one of its own, or 0.0.0.0, with {1}")]
     NotHere(SocketAddr, &'static str),
-    /// Anything else that the system refuses.
-    #[error("{what}: {source}")]
-    System {
-        /// What was wanted.
-        what: String,
-        /// What the system says.
-        source: io::Error,
-    },
+    /// A call of the system failed.
+    #[error(transparent)]
+    System(#[from] CallFailed),
 }
 
 impl ServerError {
-    fn of(what: &str, source: io::Error) -> Self {
-        Self::System { what: what.to_owned(), source }
-    }
-
     fn bind(address: SocketAddr, option: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::InUse(address, option),
             io::ErrorKind::AddrNotAvailable => Self::NotHere(address, option),
-            _ => Self::System { what: format!("{option} {address}"), source },
+            _ => failed(format!("{option} {address}"))(source).into(),
         }
     }
 }
@@ -144,8 +136,8 @@ impl Server {
             Some(_) => (Store::create(&config.store)?, 1),
             None => (Store::open(&config.store)?, config.threads.max(1)),
         };
-        let draw = || random().map(u64::from_be_bytes).map_err(|source| ServerError::of("random numbers", source));
-        let secret: [u8; 32] = random().map_err(|source| ServerError::of("random numbers", source))?;
+        let draw = || draw().map_err(failed("random numbers"));
+        let secret: [u8; 32] = random().map_err(failed("random numbers"))?;
         let shared = Arc::new(Shared::default());
         shared.counts().resize(count, Counts::default());
         let metrics = config.metrics.map(metrics::bind).transpose()?;
@@ -163,7 +155,7 @@ impl Server {
         for (index, socket) in sockets.into_iter().enumerate() {
             let upstream = config.upstream.as_ref().map(|upstream| {
                 let cache = Cache::open(&store, upstream.cache_bytes)?;
-                let keeper = Keeper::start(&server.shared).map_err(|source| ServerError::of("no thread", source))?;
+                let keeper = Keeper::start(&server.shared).map_err(failed("no thread"))?;
                 Ok::<_, ServerError>(Upstream::new(upstream, cache, keeper, clock, draw()?))
             });
             let (shelf, upstream) = (Shelf::new(store.clone()), upstream.transpose()?);
@@ -180,7 +172,7 @@ impl Server {
 
     fn spawn(&mut self, name: &str, run: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), ServerError> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-        self.threads.push(thread.map_err(|source| ServerError::of("no thread", source))?);
+        self.threads.push(thread.map_err(failed("no thread"))?);
         Ok(())
     }
 
@@ -217,7 +209,7 @@ impl Server {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
-            ended.map_err(|source| ServerError::of("the socket cannot be used any more", source))?;
+            ended.map_err(failed("the socket cannot be used any more"))?;
         }
         Ok(self.shared.total())
     }

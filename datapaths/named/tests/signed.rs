@@ -56,7 +56,7 @@ fn the_newest_of_several_sources_is_taken_and_remembered_beside_the_file() {
 }
 
 #[test]
-fn a_file_of_somebody_is_not_taken_for_a_record() {
+fn another_file_is_not_taken_for_a_record() {
     let (old, _, name, targets) = shops();
     let server = old.serve();
     let at = [server.address()];

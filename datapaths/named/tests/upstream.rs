@@ -47,7 +47,7 @@ fn an_object_goes_through_a_router_and_is_kept_when_it_is_asked_for_again() {
     };
     let first = round(1);
     assert!(first > 0);
-    // Until what came is no more in memory.
+    // Until what came is no longer in memory.
     std::thread::sleep(Duration::from_secs(4));
     let second = round(2);
     assert!(second > first, "it was not kept when it was missed once");
@@ -68,7 +68,7 @@ fn what_is_in_the_cache_is_on_the_disk_while_the_router_runs() {
         let mut client = Client::of(router.address());
         client.nonce = nonce;
         assert!(fetch(&mut client, name, 300) == bytes);
-        // Until what came is no more in memory.
+        // Until what came is no longer in memory.
         std::thread::sleep(Duration::from_secs(4));
     }
     // The files as a crash would leave them, without a word from the router.

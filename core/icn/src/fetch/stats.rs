@@ -22,7 +22,7 @@ pub struct FetchStats {
     pub unsolicited: u64,
     /// Answers with a number that is not that of the source's requests.
     pub foreign_nonce: u64,
-    /// Datagrams that are no answers.
+    /// Datagrams that are not answers.
     pub malformed: u64,
     /// Refusals.
     pub nacks: u64,

@@ -6,13 +6,7 @@ use paceline_cc::Nanos;
 
 use crate::UNIT;
 use crate::ranges::Units;
-use crate::wire::{AddressToken, DATA_HEAD, Grant, MissingReason, Nack, TOKEN_BYTES};
-
-/// Bytes of a refusal.
-const NACK_BYTES: usize = 26;
-
-/// Bytes of a message with a token.
-const GRANT_BYTES: usize = 10 + TOKEN_BYTES;
+use crate::wire::{AddressToken, DATA_HEAD, GRANT_BYTES, Grant, MissingReason, NACK_BYTES, Nack};
 
 /// The answers to one request that leave at once.
 pub(super) struct Answers<'a> {

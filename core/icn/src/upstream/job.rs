@@ -71,7 +71,7 @@ impl Job {
         !self.done && (self.from..=self.furthest_asked()).contains(&unit)
     }
 
-    /// Someone misses units up to `end`.
+    /// Units up to `end` are missed.
     pub(super) fn miss(&mut self, end: u64) {
         if end > self.wanted {
             self.ahead = AHEAD.min(2 * self.ahead);
@@ -89,7 +89,7 @@ impl Job {
         now >= self.idle_at()
     }
 
-    /// When it is over, unless someone asks for something of it.
+    /// When it is over, unless a request for something of it comes.
     pub(super) fn idle_at(&self) -> Time {
         self.wanted_at + IDLE
     }

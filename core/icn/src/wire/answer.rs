@@ -13,10 +13,10 @@ pub const DATA_HEAD: usize = 30;
 const APP_LIMITED: u8 = 1;
 
 /// Bytes of a refusal.
-const NACK_BYTES: usize = 26;
+pub(crate) const NACK_BYTES: usize = 26;
 
 /// Bytes of a message that grants a token.
-const GRANT_BYTES: usize = 34;
+pub(crate) const GRANT_BYTES: usize = 34;
 
 impl UnitHead {
     /// What stands before the unit's bytes. A number of stored units of zero is written as unknown, since there is always one.
@@ -36,7 +36,7 @@ impl Nack {
     /// Appends the message to `message`.
     pub fn encode(&self, message: &mut Vec<u8>) {
         message.reserve(NACK_BYTES);
-        message.extend_from_slice(&[Kind::Nack.byte(), self.reason.byte()]);
+        message.extend_from_slice(&[Kind::Nack.byte(), self.reason as u8]);
         message.extend_from_slice(&self.nonce.to_be_bytes());
         message.extend_from_slice(&self.units.first.to_be_bytes());
         message.extend_from_slice(&self.units.count.to_be_bytes());
@@ -45,27 +45,10 @@ impl Nack {
 }
 
 impl MissingReason {
-    const fn byte(self) -> u8 {
-        match self {
-            Self::NotFound => 1,
-            Self::End => 2,
-            Self::Busy => 3,
-            Self::NoToken => 4,
-            Self::Changed => 5,
-            Self::Loop => 6,
-        }
-    }
+    const ALL: [Self; 6] = [Self::NotFound, Self::End, Self::Busy, Self::NoToken, Self::Changed, Self::Loop];
 
     fn read(byte: u8) -> Result<Self, BadMessage> {
-        Ok(match byte {
-            1 => Self::NotFound,
-            2 => Self::End,
-            3 => Self::Busy,
-            4 => Self::NoToken,
-            5 => Self::Changed,
-            6 => Self::Loop,
-            other => return Err(BadMessage::Reason(other)),
-        })
+        Self::ALL.into_iter().find(|known| *known as u8 == byte).ok_or(BadMessage::Reason(byte))
     }
 }
 

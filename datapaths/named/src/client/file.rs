@@ -16,11 +16,11 @@ use paceline_files::{Draft, OutputError};
 use paceline_icn::fetch::FetchStats;
 use paceline_icn::{Manifest, Name, UNIT};
 
-use super::reader::{Opening, Said};
+use super::reader::Said;
 use super::requester::{self, Resume, Taker};
 use super::{FetchError, Options, fetch_blocking};
 use crate::Partial;
-use crate::partial::Paths;
+use crate::partial::{Paths, runs};
 use crate::store::{StoreError, write_failed};
 
 /// Units are marked as there after this many bytes (our choice: less costs a write for each batch, more is asked for again when the fetch
@@ -170,14 +170,7 @@ impl Filling {
     fn had_of(&self, had: &[Range<u64>]) -> Vec<Range<u64>> {
         let Some(part) = &self.part else { return Vec::new() };
         let layout = part.layout();
-        let there = had.iter().cloned().flatten().filter(|index| part.has(layout.unit_of(*index)));
-        there.fold(Vec::new(), |mut runs: Vec<Range<u64>>, index| {
-            match runs.last_mut().filter(|run| run.end == index) {
-                Some(run) => run.end += 1,
-                None => runs.push(index..index + 1),
-            }
-            runs
-        })
+        runs(had.iter().cloned().flatten().filter(|index| part.has(layout.unit_of(*index))))
     }
 
     /// Bytes of the range that these data units hold.
@@ -199,15 +192,15 @@ impl Filling {
             let had = had.into_iter().flatten().map(move |index| layout.unit_of(index));
             Resume { had: Box::new(had), bytes, saved: Box::new(part.saved_index()) }
         });
-        let (mut queue, back) = requester::start(self.name, sources, self.range.clone(), options, Taker::File(resume))?;
-        let opening = Opening(Some(Arc::clone(&back)));
+        let (mut queue, fetching) =
+            requester::start(self.name, sources, self.range.clone(), options, Taker::File(resume))?;
         let mut unmarked = 0;
         let result = loop {
             match queue.blocking_recv() {
                 Some(Said::Units(units)) => {
                     let bytes = units.iter().map(|(_, bytes)| bytes.len() as u64).sum();
                     self.write(&units)?;
-                    back.took(bytes);
+                    fetching.0.took(bytes);
                     unmarked += bytes;
                     // With what was written last, where nothing more is at hand.
                     if unmarked >= MARK || queue.is_empty() {
@@ -223,7 +216,7 @@ impl Filling {
                 None => break Err(FetchError::Gone(self.name)),
             }
         };
-        drop(opening);
+        drop(fetching);
         self.mark()?;
         result
     }

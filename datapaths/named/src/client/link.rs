@@ -29,16 +29,8 @@ pub(super) struct Link {
     pub(super) moves: u32,
 }
 
-/// What became of a look at the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looked {
-    /// It is as it was.
-    Same,
-    /// It starts from another address now.
-    Moved,
-}
-
-fn connected(peer: SocketAddr, offload: Offload) -> io::Result<(SessionSocket, SocketAddr)> {
+/// A socket towards `peer`, and the address that it has here.
+pub(crate) fn connected(peer: SocketAddr, offload: Offload) -> io::Result<(SessionSocket, SocketAddr)> {
     let socket = UdpSocket::bind(any_like(peer))?;
     socket.connect(peer)?;
     let local = socket.local_addr()?;
@@ -74,30 +66,21 @@ impl Link {
     }
 
     /// Looks, now and then, from where the source would be reached, and takes a new socket when that is another address or the
-    /// old one failed.
-    pub(super) fn look(&mut self, now: Time) -> Looked {
+    /// old one failed; answers whether it did.
+    pub(super) fn moves(&mut self, now: Time) -> bool {
         if now.since(self.looked_at) < LOOK {
-            return Looked::Same;
+            return false;
         }
         self.looked_at = now;
-        let same = match local_address_towards(self.peer) {
-            Ok(ip) => ip == self.local.ip(),
-            // No way there at the moment: the old socket may still be right when there is one again.
-            Err(_) => return Looked::Same,
-        };
-        if same && !self.broken {
-            return Looked::Same;
+        // No way there at the moment: the old socket may still be right when there is one again.
+        let Ok(ip) = local_address_towards(self.peer) else { return false };
+        if ip == self.local.ip() && !self.broken {
+            return false;
         }
-        match connected(self.peer, self.offload) {
-            Ok((socket, local)) => {
-                self.socket = socket;
-                self.local = local;
-                self.broken = false;
-                self.moves += 1;
-                Looked::Moved
-            }
-            Err(_) => Looked::Same,
-        }
+        let Ok((socket, local)) = connected(self.peer, self.offload) else { return false };
+        (self.socket, self.local, self.broken) = (socket, local, false);
+        self.moves += 1;
+        true
     }
 
     /// When to look again.

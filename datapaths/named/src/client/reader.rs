@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use futures_executor::block_on;
 use paceline_icn::fetch::FetchStats;
 use paceline_icn::{Manifest, Name, SignedRecord};
 use rustix::event::{EventfdFlags, eventfd};
@@ -81,7 +82,7 @@ pub struct Reader {
     name: Name,
     manifest: Manifest,
     queue: UnboundedReceiver<Said>,
-    back: Arc<Back>,
+    fetching: Fetching,
     batch: VecDeque<Bytes>,
     /// Read and not yet reported.
     unreported: u64,
@@ -95,11 +96,11 @@ impl Reader {
         name: Name,
         manifest: Manifest,
         queue: UnboundedReceiver<Said>,
-        back: Arc<Back>,
+        fetching: Fetching,
         receive_buffer: u64,
     ) -> Self {
         let batch = VecDeque::new();
-        Self { name, manifest, queue, back, batch, unreported: 0, report_every: receive_buffer / 16, end: None }
+        Self { name, manifest, queue, fetching, batch, unreported: 0, report_every: receive_buffer / 16, end: None }
     }
 
     /// The object's name; of a signed one, that of its target.
@@ -115,11 +116,6 @@ impl Reader {
     /// What the fetch did; `None` before its end.
     pub fn stats(&self) -> Option<&FetchStats> {
         self.end.as_deref()
-    }
-
-    /// Whether there are bytes at hand, which [`Reader::chunk`] gives without waiting.
-    pub fn has_more(&self) -> bool {
-        !self.batch.is_empty()
     }
 
     /// The next bytes, without a copy; `None` at the end.
@@ -140,18 +136,8 @@ impl Reader {
     ///
     /// # Errors
     /// [`FetchError`].
-    ///
-    /// # Panics
-    /// Within an asynchronous runtime.
     pub fn chunk_blocking(&mut self) -> Result<Option<Bytes>, FetchError> {
-        while self.batch.is_empty() && self.end.is_none() {
-            let said = self.queue.try_recv().ok().or_else(|| {
-                self.report();
-                self.queue.blocking_recv()
-            });
-            self.hear(said)?;
-        }
-        Ok(self.take())
+        block_on(self.chunk())
     }
 
     /// Waits until there are bytes at hand, or the end.
@@ -202,7 +188,7 @@ impl Reader {
 
     fn report(&mut self) {
         if self.unreported > 0 {
-            self.back.took(self.unreported);
+            self.fetching.0.took(self.unreported);
             self.unreported = 0;
         }
     }
@@ -232,22 +218,13 @@ impl AsyncRead for Reader {
     }
 }
 
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.back.stop.store(true, Ordering::Release);
-        self.back.ring();
-    }
-}
-
-/// Ends a fetch that has no reader yet.
+/// A fetch that runs: it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Opening(pub(super) Option<Arc<Back>>);
+pub(super) struct Fetching(pub(super) Arc<Back>);
 
-impl Drop for Opening {
+impl Drop for Fetching {
     fn drop(&mut self) {
-        if let Some(back) = self.0.take() {
-            back.stop.store(true, Ordering::Release);
-            back.ring();
-        }
+        self.0.stop.store(true, Ordering::Release);
+        self.0.ring();
     }
 }

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
+use futures_executor::block_on;
 use paceline_icn::name::NameKind;
 use paceline_icn::{Name, SignedRecord};
 
-use super::reader::{Opening, Said};
+use super::reader::Said;
 use super::requester::{self, Taker};
 use super::{FetchError, Options};
 
@@ -20,27 +21,26 @@ pub async fn record(
     known: u64,
     options: Options,
 ) -> Result<SignedRecord, FetchError> {
-    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Record { known })?;
-    let _opening = Opening(Some(back));
-    of(name, queue.recv().await)
+    let taker = Taker::Record { known };
+    let (mut queue, _fetching) = requester::start(*name, sources, 0..u64::MAX, options, taker)?;
+    match queue.recv().await {
+        Some(Said::Record(record)) => Ok(*record),
+        Some(Said::End(_, Err(error))) => Err(error),
+        _ => Err(FetchError::Gone(*name)),
+    }
 }
 
 /// As [`record`], for threads that are not of a runtime.
 ///
 /// # Errors
 /// [`FetchError`].
-///
-/// # Panics
-/// Within an asynchronous runtime.
 pub fn record_blocking(
     name: &Name,
     sources: &[SocketAddr],
     known: u64,
     options: Options,
 ) -> Result<SignedRecord, FetchError> {
-    let (mut queue, back) = requester::start(*name, sources, 0..u64::MAX, options, Taker::Record { known })?;
-    let _opening = Opening(Some(back));
-    of(name, queue.blocking_recv())
+    block_on(record(name, sources, known, options))
 }
 
 /// The object that `name` stands for: itself, or what the publisher's [`record`] names. A caller that asks again later should remember the
@@ -59,20 +59,6 @@ pub async fn target(name: &Name, sources: &[SocketAddr], options: Options) -> Re
 ///
 /// # Errors
 /// [`FetchError`].
-///
-/// # Panics
-/// Within an asynchronous runtime.
 pub fn target_blocking(name: &Name, sources: &[SocketAddr], options: Options) -> Result<Name, FetchError> {
-    if name.kind() == NameKind::Object {
-        return Ok(*name);
-    }
-    record_blocking(name, sources, 0, options).map(|record| record.target)
-}
-
-fn of(name: &Name, said: Option<Said>) -> Result<SignedRecord, FetchError> {
-    match said {
-        Some(Said::Record(record)) => Ok(*record),
-        Some(Said::End(_, Err(error))) => Err(error),
-        _ => Err(FetchError::Gone(*name)),
-    }
+    block_on(target(name, sources, options))
 }

@@ -1,6 +1,5 @@
 //! The thread of a fetch: sockets in, verified bytes out.
 
-use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -17,9 +16,11 @@ use paceline_linux::thread::set_timer_slack;
 use rustix::event::{PollFd, PollFlags};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::link::{Link, Looked};
-use super::reader::{Back, Said};
+use super::link::Link;
+use super::reader::{Back, Fetching, Said};
 use super::{FetchError, Options, Progress};
+use crate::failed;
+use crate::resolver::{draw, since_1970};
 
 /// Between two calls of the progress callback (our choice: as fast as one reads).
 const PROGRESS: Nanos = Nanos::from_millis(100);
@@ -85,14 +86,13 @@ pub(super) fn start(
     range: Range<u64>,
     mut options: Options,
     taker: Taker,
-) -> Result<(UnboundedReceiver<Said>, Arc<Back>), FetchError> {
-    let system = |what: String| move |source: io::Error| FetchError::System { what, source };
+) -> Result<(UnboundedReceiver<Said>, Fetching), FetchError> {
     let clock = Clock::new();
     let now = clock.now();
-    let seed = paceline_udp::random().map(u64::from_be_bytes).map_err(system("random bytes".into()))?;
+    let seed = draw().map_err(failed("random bytes"))?;
     let flow = FlowConfig { receive_buffer: options.receive_buffer, ..FlowConfig::default() };
     let units = matches!(taker, Taker::File(_));
-    let unix_s = crate::resolver::since_1970().as_secs();
+    let unix_s = since_1970().as_secs();
     let known_version = if let Taker::Record { known } = taker { known } else { 0 };
     let config = FetchConfig { flow, bytes: !units, units, unix_s, known_version, ..FetchConfig::default() };
     let mut fetch = Fetch::new(config, name, range.clone(), seed);
@@ -103,13 +103,13 @@ pub(super) fn start(
     }
     let mut links = Vec::new();
     for &source in sources {
-        let link = Link::new(source, options.offload, now).map_err(system(source.to_string()))?;
+        let link = Link::new(source, options.offload, now).map_err(failed(source.to_string()))?;
         links.push((fetch.add_source(now, (options.controller)(source)), link));
     }
     if links.is_empty() {
         return Err(FetchError::NoSource(name));
     }
-    let back = Arc::new(Back::new().map_err(system("an eventfd".into()))?);
+    let back = Arc::new(Back::new().map_err(failed("an eventfd"))?);
     let (said, queue) = unbounded_channel();
     let requester = Requester {
         name,
@@ -132,8 +132,8 @@ pub(super) fn start(
         batch: Vec::new(),
     };
     let thread = thread::Builder::new().name("icn-fetch".into());
-    thread.spawn(move || requester.run()).map_err(system("a thread".into()))?;
-    Ok((queue, back))
+    thread.spawn(move || requester.run()).map_err(failed("a thread"))?;
+    Ok((queue, Fetching(back)))
 }
 
 impl Requester {
@@ -257,7 +257,7 @@ impl Requester {
     fn look(&mut self) {
         let now = self.clock.now();
         for (source, link) in &mut self.links {
-            if link.look(now) == Looked::Moved {
+            if link.moves(now) {
                 let controller = (self.options.controller)(link.peer);
                 self.fetch.moved(now, *source, controller);
             }
@@ -302,8 +302,7 @@ impl Requester {
         let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(self.links.len() + 1);
         fds.push(PollFd::new(self.back.bell(), PollFlags::IN));
         fds.extend(self.links.iter().map(|(_, link)| PollFd::from_borrowed_fd(link.socket.as_fd(), PollFlags::IN)));
-        wait(&mut fds, Some(span(until.since(self.clock.now()))))
-            .map_err(|source| FetchError::System { what: "waiting for units".into(), source })?;
+        wait(&mut fds, Some(span(until.since(self.clock.now())))).map_err(failed("waiting for units"))?;
         if !fds[0].revents().is_empty() {
             let _ = rustix::io::read(self.back.bell(), &mut [0; 8]);
         }

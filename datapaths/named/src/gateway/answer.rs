@@ -6,6 +6,7 @@ use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use paceline_icn::name::NameKind;
 use paceline_icn::{Manifest, Name};
 use paceline_scrape::Names;
+use percent_encoding::percent_decode_str;
 
 use super::GatewayError;
 use super::body::Content;
@@ -90,7 +91,7 @@ async fn named(objects: &Objects, path: &str) -> Result<Led, GatewayError> {
     let fixed = asked.kind() == NameKind::Object;
     let name = objects.target(&asked).await?;
     let Some(inner) = inner else { return Ok(Led::To(Named { name, within: None, fixed })) };
-    let inner = decoded(inner);
+    let inner = percent_decode_str(inner).decode_utf8_lossy().into_owned();
     let inner = if inner.is_empty() || inner.ends_with('/') { inner + INDEX } else { inner };
     let collection = objects.collection(&name).await?;
     match collection.find(&inner) {
@@ -98,26 +99,6 @@ async fn named(objects: &Objects, path: &str) -> Result<Led, GatewayError> {
         None if collection.has_folder(&inner) => Ok(Led::Folder { fixed }),
         None => Err(GatewayError::NotFound(format!("{name} has no file '{inner}'"))),
     }
-}
-
-/// A path without its percent signs (RFC 3986 section 2.1). Others are left as they are.
-fn decoded(path: &str) -> String {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
-        match (byte, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 async fn found<B>(objects: &Objects, request: &Request<B>, wanted: bool) -> Result<Response<Content>, GatewayError> {
@@ -277,12 +258,6 @@ fn refusal(status: StatusCode, why: &str) -> Response<Content> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percent_signs_are_read() {
-        assert_eq!(decoded("a%20b/%C3%A9.ts"), "a b/é.ts");
-        assert_eq!(decoded("100%/%zz%2"), "100%/%zz%2");
-    }
 
     #[test]
     fn conditions_count_in_the_order_of_the_rfc() {

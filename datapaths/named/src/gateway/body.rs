@@ -27,43 +27,6 @@ pub(super) enum Content {
     },
 }
 
-impl Body for Content {
-    type Data = Bytes;
-    type Error = FetchError;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, FetchError>>> {
-        match self.get_mut() {
-            Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Self::Object { reader, left, place } => {
-                let Poll::Ready(chunk) = reader.poll_chunk(cx) else {
-                    place.is_awaited();
-                    return Poll::Pending;
-                };
-                place.waits();
-                let chunk = chunk.transpose();
-                if let Some(Ok(bytes)) = &chunk {
-                    *left = left.saturating_sub(bytes.len() as u64);
-                }
-                Poll::Ready(chunk.map(|chunk| chunk.map(Frame::data)))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Text(text) => text.is_none(),
-            Self::Object { left, .. } => *left == 0,
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(match self {
-            Self::Text(text) => text.as_ref().map_or(0, |text| text.len() as u64),
-            Self::Object { left, .. } => *left,
-        })
-    }
-}
-
 /// An answer on its way: as long as there is something of it to come, its connection does not wait for a request.
 #[derive(Debug)]
 pub(super) struct Served {
@@ -87,15 +50,35 @@ impl Body for Served {
     type Data = Bytes;
     type Error = FetchError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, FetchError>>> {
-        Pin::new(&mut self.content).poll_frame(cx)
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, FetchError>>> {
+        match &mut self.get_mut().content {
+            Content::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Content::Object { reader, left, place } => {
+                let Poll::Ready(chunk) = reader.poll_chunk(cx) else {
+                    place.is_awaited();
+                    return Poll::Pending;
+                };
+                place.waits();
+                let chunk = chunk.transpose();
+                if let Some(Ok(bytes)) = &chunk {
+                    *left = left.saturating_sub(bytes.len() as u64);
+                }
+                Poll::Ready(chunk.map(|chunk| chunk.map(Frame::data)))
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.content.is_end_stream()
+        match &self.content {
+            Content::Text(text) => text.is_none(),
+            Content::Object { left, .. } => *left == 0,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.content.size_hint()
+        SizeHint::with_exact(match &self.content {
+            Content::Text(text) => text.as_ref().map_or(0, |text| text.len() as u64),
+            Content::Object { left, .. } => *left,
+        })
     }
 }

@@ -52,19 +52,12 @@ impl Partial {
 
     /// Data units that are there, of those that hold bytes of the object in `range`.
     pub fn data_units(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let mut runs: Vec<Range<u64>> = Vec::new();
         let data = range.start / UNIT as u64..range.end.min(self.layout.length()).div_ceil(UNIT as u64);
-        for unit in self.units() {
-            let Some(UnitPlace::Data { index }) = self.layout.place(unit) else { continue };
-            if !data.contains(&index) {
-                continue;
-            }
-            match runs.last_mut().filter(|run| run.end == index) {
-                Some(run) => run.end += 1,
-                None => runs.push(index..index + 1),
-            }
-        }
-        runs
+        let index = |unit| match self.layout.place(unit) {
+            Some(UnitPlace::Data { index }) => Some(index),
+            _ => None,
+        };
+        runs(self.units().filter_map(index).filter(|index| data.contains(index)))
     }
 
     /// Reads data units (numbers among the data units, in order) and drops those that are not the object's, or cannot be verified. Says
@@ -106,4 +99,15 @@ impl Partial {
         self.mark()?;
         Ok(dropped)
     }
+}
+
+/// Numbers in ascending order as runs.
+pub(crate) fn runs(numbers: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+    numbers.fold(Vec::new(), |mut runs: Vec<Range<u64>>, number| {
+        match runs.last_mut().filter(|run| run.end == number) {
+            Some(run) => run.end += 1,
+            None => runs.push(number..number + 1),
+        }
+        runs
+    })
 }

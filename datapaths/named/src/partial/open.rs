@@ -27,15 +27,6 @@ const LARGEST: u64 = 2 << 40;
 /// Where the manifest is in it.
 const MANIFEST: u64 = 16;
 
-impl Form {
-    const fn byte(self) -> u8 {
-        match self {
-            Self::Stored => 0,
-            Self::Content => 1,
-        }
-    }
-}
-
 /// For what it is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum For {
@@ -53,10 +44,7 @@ impl Partial {
             .map_err(|error| StoreError::Source { path: paths.data.clone(), source: error.into() })?;
         let layout = manifest.layout();
         let failed = |path: &Path, error| write_failed(path, error);
-        let bytes = match paths.form {
-            Form::Stored => layout.stored_bytes(),
-            Form::Content => layout.length(),
-        };
+        let bytes = paths.form.bytes(&layout);
         if bytes > LARGEST {
             return Err(StoreError::TooLarge { path: paths.data, needed: bytes, limit: LARGEST });
         }
@@ -127,10 +115,7 @@ impl Partial {
             return Ok(None);
         }
         let layout = manifest.layout();
-        let bytes = match paths.form {
-            Form::Stored => layout.stored_bytes(),
-            Form::Content => layout.length(),
-        };
+        let bytes = paths.form.bytes(&layout);
         let length = |file: &File| file.metadata().map_or(0, |found| found.len());
         let end = BITS + layout.stored_units().div_ceil(64) * 8;
         if length(&data) != bytes || length(&map) < end {
@@ -152,7 +137,7 @@ impl Partial {
 fn head(form: Form) -> [u8; MANIFEST as usize] {
     let mut bytes = [0; MANIFEST as usize];
     bytes[..8].copy_from_slice(&MARK);
-    bytes[8] = form.byte();
+    bytes[8] = form as u8;
     bytes
 }
 

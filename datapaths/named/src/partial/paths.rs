@@ -2,15 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
-use paceline_icn::Name;
+use paceline_icn::{Layout, Name};
 
 /// How the units lie in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// As in a store: unit by unit.
-    Stored,
+    Stored = 0,
     /// The object's bytes and nothing else, so that the file is the object when it is whole.
-    Content,
+    Content = 1,
+}
+
+impl Form {
+    /// Bytes of the data's file.
+    pub(super) fn bytes(self, layout: &Layout) -> u64 {
+        match self {
+            Self::Stored => layout.stored_bytes(),
+            Self::Content => layout.length(),
+        }
+    }
 }
 
 /// Where a part of an object is.

@@ -111,11 +111,6 @@ impl Partial {
         Ok(())
     }
 
-    /// Bytes written since the last [`Partial::sync`].
-    pub const fn unsynced_bytes(&self) -> u64 {
-        self.unsynced_bytes
-    }
-
     /// What there is to be done so that the units that are there now are there after a crash. It can be done by another thread,
     /// while this one goes on. `None` where nothing was written.
     pub fn pending(&mut self) -> Option<Sync> {

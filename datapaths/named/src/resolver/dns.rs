@@ -11,7 +11,8 @@ use hickory_resolver::proto::rr::RData;
 use paceline_icn::Name;
 use paceline_icn::resolve::{Found, MAX_TTL_S};
 
-use super::{ResolveError, system};
+use super::ResolveError;
+use crate::failed;
 
 /// What a record of a place starts with.
 const PREFIX: &str = "paceline-icn=";
@@ -33,7 +34,7 @@ impl Zone {
     /// [`ResolveError::Dns`], [`ResolveError::System`].
     pub fn resolve(&self, name: &Name, patience: Duration) -> Result<Vec<Found>, ResolveError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.map_err(system("a runtime for DNS"))?.block_on(self.ask(name, patience))
+        runtime.map_err(failed("a runtime for DNS"))?.block_on(self.ask(name, patience))
     }
 
     async fn ask(&self, name: &Name, patience: Duration) -> Result<Vec<Found>, ResolveError> {

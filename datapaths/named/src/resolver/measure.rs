@@ -10,7 +10,8 @@ use paceline_icn::{Name, Ranges};
 use paceline_linux::clock::wait;
 use rustix::event::{PollFd, PollFlags};
 
-use super::{ResolveError, any_like, random, resolve, system};
+use super::{ResolveError, any_like, random, resolve};
+use crate::failed;
 
 /// Requests to a place that answers: the smaller of two times is without what only the first pays, the resolution of the link's
 /// address (our choice).
@@ -54,8 +55,8 @@ pub fn measure(name: &Name, places: &[SocketAddr], patience: Duration) -> Result
     let mut all = Vec::new();
     for &address in places {
         if !sockets.iter().any(|(ipv4, _)| *ipv4 == address.is_ipv4()) {
-            let socket = UdpSocket::bind(any_like(address)).map_err(system("a UDP socket"))?;
-            socket.set_nonblocking(true).map_err(system("a UDP socket"))?;
+            let socket = UdpSocket::bind(any_like(address)).map_err(failed("a UDP socket"))?;
+            socket.set_nonblocking(true).map_err(failed("a UDP socket"))?;
             sockets.push((address.is_ipv4(), socket));
         }
         let measured = Measured { address, rtt: None, lacks: false };
@@ -73,7 +74,7 @@ pub fn measure(name: &Name, places: &[SocketAddr], patience: Duration) -> Result
             break;
         }
         let mut fds: Vec<PollFd<'_>> = sockets.iter().map(|(_, socket)| PollFd::new(socket, PollFlags::IN)).collect();
-        wait(&mut fds, Some(next.min(end).saturating_duration_since(now))).map_err(system("waiting for answers"))?;
+        wait(&mut fds, Some(next.min(end).saturating_duration_since(now))).map_err(failed("waiting for answers"))?;
         let now = Instant::now();
         for (_, socket) in &sockets {
             while let Some(length) = received(socket, &mut buffer) {

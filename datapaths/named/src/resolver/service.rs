@@ -11,7 +11,8 @@ use paceline_files::{Draft, OutputError};
 use paceline_icn::resolve::{BadResolve, Limits, PlacedObject, Registry, ResolveKey};
 use serde::{Deserialize, Serialize};
 
-use super::{ResolveError, since_1970, system, unix_us};
+use super::{ResolveError, since_1970, unix_us};
+use crate::failed;
 
 /// Between two looks at the stop flag, while nothing comes (our choice).
 const LOOK: Duration = Duration::from_millis(200);
@@ -39,7 +40,7 @@ pub struct ServiceStats {
     pub answered: u64,
     /// Announcements of another key.
     pub wrong_key: u64,
-    /// Datagrams that are no messages.
+    /// Datagrams that are not messages.
     pub garbage: u64,
 }
 
@@ -69,8 +70,8 @@ impl Service {
         if let Some(path) = &config.state {
             drop(Draft::regular(path).map_err(|error| unsaved(&error))?);
         }
-        let socket = UdpSocket::bind(config.listen).map_err(system(format!("--listen {}", config.listen)))?;
-        socket.set_read_timeout(Some(LOOK)).map_err(system("a UDP socket"))?;
+        let socket = UdpSocket::bind(config.listen).map_err(failed(format!("--listen {}", config.listen)))?;
+        socket.set_read_timeout(Some(LOOK)).map_err(failed("a UDP socket"))?;
         let registry = match config.state.as_deref().map(load).transpose()?.flatten() {
             None => Registry::new(config.limits, config.key.clone(), unix_us()),
             Some(state) => restored(config, &state)?,
@@ -115,7 +116,7 @@ impl Service {
                     }
                 }
                 Err(error) if of_a_peer(&error) => {}
-                Err(source) => return Err(system("the resolver's socket")(source)),
+                Err(source) => return Err(failed("the resolver's socket")(source).into()),
             }
             if changed && saved.elapsed() >= SAVE {
                 changed = self.save().inspect_err(&mut *trouble).is_err();
@@ -144,7 +145,7 @@ impl Service {
 
 fn unsaved(error: &OutputError) -> ResolveError {
     let what = format!("--state {}", error.path.display());
-    system(what)(io::Error::other(error.why()))
+    failed(what)(io::Error::other(error.why())).into()
 }
 
 /// What a datagram of another host, or a signal, makes of a wait; not of the socket.
@@ -161,7 +162,7 @@ fn of_a_peer(error: &io::Error) -> bool {
 fn load(path: &Path) -> Result<Option<State>, ResolveError> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        result => result.map_err(system(format!("{}: cannot be read", path.display())))?,
+        result => result.map_err(failed(format!("{}: cannot be read", path.display())))?,
     };
     let bad =
         |error: serde_json::Error| ResolveError::State { file: path.display().to_string(), why: error.to_string() };

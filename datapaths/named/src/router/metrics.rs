@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use paceline_scrape::{BoundServer, ScrapeFormat, ScrapeServer, expose, registry};
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 use super::{Counts, ServerError, Shared};
+use crate::failed;
 
 pub(super) fn bind(address: SocketAddr) -> Result<BoundServer, ServerError> {
     ScrapeServer::bind(address).map_err(|source| ServerError::bind(address, "--metrics", source))
@@ -19,7 +20,7 @@ pub(super) fn bind(address: SocketAddr) -> Result<BoundServer, ServerError> {
 pub(super) fn answer(bound: BoundServer, shared: &Arc<Shared>) -> Result<ScrapeServer, ServerError> {
     let shared = Arc::clone(shared);
     let numbers = Box::new(move |format| encode(&shared.total(), format));
-    bound.answer(numbers).map_err(|source| ServerError::of("no thread", source))
+    Ok(bound.answer(numbers).map_err(failed("no thread"))?)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -31,11 +32,7 @@ fn encode(counts: &Counts, format: ScrapeFormat) -> String {
     let mut whole = registry([env!("CARGO_PKG_VERSION")]);
     let registry = whole.sub_registry_with_prefix("icn");
     let router = &counts.router;
-    let mut counter = |name: &str, help: &str, value: u64| {
-        let counter = Counter::<u64>::default();
-        counter.inc_by(value);
-        registry.register(name, help, counter);
-    };
+    let mut counter = |name: &str, help: &str, value: u64| registry.register(name, help, ConstCounter::new(value));
     counter("requests", "Requests that were well formed", router.requests);
     counter("garbage", "Datagrams that were not requests", router.garbage);
     counter("tokens", "Tokens that were given out", router.granted);
@@ -44,8 +41,7 @@ fn encode(counts: &Counts, format: ScrapeFormat) -> String {
     counter("sent_units", "Units that left", router.sent_units);
     counter("dropped_messages", "Messages that the kernel did not take", counts.refused);
     counter("unread_bursts", "Bursts that could not be read from the store", counts.unread);
-    let bytes = Counter::<u64>::default();
-    bytes.inc_by(counts.sent_bytes);
+    let bytes = ConstCounter::new(counts.sent_bytes);
     registry.register_with_unit("sent", "Bytes of units that left, heads included", Unit::Bytes, bytes);
     let refused = Family::<Refused, Counter>::default();
     for (reason, count) in [
@@ -65,9 +61,7 @@ fn encode(counts: &Counts, format: ScrapeFormat) -> String {
         ("queued_units", "Units that wait to leave", counts.queued),
         ("awaited_units", "Units that wait for the upstream router", counts.awaited),
     ] {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(value.cast_signed());
-        registry.register(name, help, gauge);
+        registry.register(name, help, ConstGauge::new(value.cast_signed()));
     }
     expose(&whole, format)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::Bytes;
@@ -12,14 +12,15 @@ use paceline_icn::{
     Beginning, Fetch, FetchFailed, Found, JobId, Layout, Missing, Name, Router, SourceId, UNIT, Units, Uplink,
 };
 use paceline_linux::clock::Clock;
+use paceline_udp::Offload;
 use paceline_udp::socket::SessionSocket;
-use paceline_udp::{Offload, random};
 
 use super::UpstreamConfig;
 use super::keeper::Keeper;
-use super::worker::unix_s;
 use crate::Cache;
+use crate::client::link::connected;
 use crate::kept::Kept;
+use crate::resolver::{draw, since_1970};
 use crate::store::StoreError;
 
 /// Datagrams of one source that are taken before others have their turn.
@@ -129,12 +130,8 @@ impl Upstream {
 
 impl Around {
     fn sockets(&self) -> io::Result<Vec<(SocketAddr, SessionSocket)>> {
-        let socket = |address: &SocketAddr| {
-            let local: SocketAddr = if address.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
-            let socket = UdpSocket::bind(local)?;
-            socket.connect(address)?;
-            Ok((*address, SessionSocket::new(socket, Offload { send: false, receive: true })?))
-        };
+        let offload = Offload { send: false, receive: true };
+        let socket = |address: &SocketAddr| Ok((*address, connected(*address, offload)?.0));
         self.addresses.iter().map(socket).collect()
     }
 
@@ -169,7 +166,7 @@ impl Uplink for Around {
 
     fn begins(&mut self, _job: JobId, name: &Name) -> Option<Beginning> {
         let known_version = self.versions.find(name).unwrap_or(0);
-        Some(Beginning { unix_s: unix_s(), seed: draw().ok()?, known_version })
+        Some(Beginning { unix_s: since_1970().as_secs(), seed: draw().ok()?, known_version })
     }
 
     fn open(&mut self, now: Time, job: JobId, fetch: &mut Fetch) -> bool {
@@ -220,9 +217,4 @@ impl Uplink for Around {
     fn refused(&mut self, name: &Name, failed: &FetchFailed) {
         self.trouble = Some(format!("{name}: {failed}"));
     }
-}
-
-/// A number that cannot be foreseen.
-fn draw() -> io::Result<u64> {
-    random().map(u64::from_be_bytes)
 }

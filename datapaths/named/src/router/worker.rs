@@ -1,7 +1,7 @@
 //! One thread of the router: its socket, its queue, its view of the store, and of other routers.
 
 use std::io;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_icn::wire::{DATA_HEAD, MissingReason, Nack, UnitHead};
@@ -12,6 +12,7 @@ use super::shelf::{Shelf, Unread};
 use super::socket::{Batch, SEGMENT, SEGMENTS, Socket};
 use super::upstream::Upstream;
 use super::{Counts, Shared};
+use crate::resolver::since_1970;
 
 /// While requests come faster than this they are left to gather for this long: each time that the thread wakes costs as much as ten
 /// units (our choice: a tenth of the round trip of a wireless LAN with its first hop, half of the time between two requests of eq. 8).
@@ -47,7 +48,7 @@ impl Worker {
         secret: &[u8; 32],
     ) -> Self {
         let batch = Batch::new(&socket);
-        let router = router(Secrets::new(secret, unix_s()));
+        let router = router(Secrets::new(secret, since_1970().as_secs()));
         let view = View { shelf, upstream };
         Self { clock, socket, batch, router, view, counts: Counts::default(), read: Vec::new() }
     }
@@ -123,7 +124,7 @@ impl Worker {
 
     fn receive(&mut self, wait: bool) -> io::Result<usize> {
         let Self { clock, socket, batch, router, view, counts, .. } = self;
-        let unix_s = unix_s();
+        let unix_s = since_1970().as_secs();
         let mut now = None;
         socket.receive(wait, |from, bytes| {
             let now = *now.get_or_insert_with(|| clock.now());
@@ -239,9 +240,4 @@ impl paceline_icn::Shelf for View {
 
 fn left(due: Time, now: Time) -> Duration {
     Duration::from_nanos(due.since(now).as_nanos())
-}
-
-/// Seconds since 1970.
-pub(super) fn unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

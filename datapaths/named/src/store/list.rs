@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use paceline_icn::{Name, SignedRecord};
+use paceline_icn::{Manifest, Name, SignedRecord};
 
 use super::error::{StoreError, cannot};
-use super::{CACHE, Store, Stored};
+use super::stored::Head;
+use super::{CACHE, Store};
 use crate::partial::{Partial, Paths};
 
 /// Something that a store holds.
@@ -44,33 +45,12 @@ impl Stat {
     pub const fn is_whole(&self) -> bool {
         self.held_units == self.stored_units
     }
+}
 
-    fn of(stored: &Stored) -> Self {
-        let units = stored.stored_units();
-        let what = match (stored.manifest(), stored.record()) {
-            (_, Some(record)) => What::Record(record.clone()),
-            (manifest, None) => What::Object {
-                length: manifest.map_or(0, |manifest| manifest.length),
-                height: stored.layout().map_or(0, paceline_icn::Layout::height),
-                media_type: manifest.map(|manifest| manifest.media_type.clone()).unwrap_or_default(),
-            },
-        };
-        Self { name: *stored.name(), held_units: units, stored_units: units, cached: false, what }
-    }
-
-    fn of_partial(partial: &Partial) -> Self {
-        let (manifest, layout) = (partial.manifest(), partial.layout());
-        Self {
-            name: *partial.name(),
-            held_units: partial.held_units(),
-            stored_units: layout.stored_units(),
-            cached: true,
-            what: What::Object {
-                length: manifest.length,
-                height: layout.height(),
-                media_type: manifest.media_type.clone(),
-            },
-        }
+impl From<&Manifest> for What {
+    fn from(manifest: &Manifest) -> Self {
+        let (length, height) = (manifest.length, manifest.layout().height());
+        Self::Object { length, height, media_type: manifest.media_type.clone() }
     }
 }
 
@@ -81,10 +61,17 @@ impl Store {
     /// When it has nothing, or what it has is damaged.
     pub fn stat(&self, name: &Name) -> Result<Stat, StoreError> {
         if let Some(stored) = self.object(name)? {
-            return Ok(Stat::of(&stored));
+            let units = stored.stored_units();
+            let what = match stored.head() {
+                Head::Object(manifest, _) => manifest.into(),
+                Head::Record(record) => What::Record(record.clone()),
+            };
+            return Ok(Stat { name: *name, held_units: units, stored_units: units, cached: false, what });
         }
         let missing = || StoreError::Missing { store: self.folder().to_owned(), name: *name };
-        Ok(Stat::of_partial(&self.cached(name)?.ok_or_else(missing)?))
+        let partial = self.cached(name)?.ok_or_else(missing)?;
+        let (held_units, stored_units) = (partial.held_units(), partial.layout().stored_units());
+        Ok(Stat { name: *name, held_units, stored_units, cached: true, what: partial.manifest().into() })
     }
 
     /// Names of everything that it has, published first, each once, in order.

@@ -182,20 +182,22 @@ impl Store {
                 written = write_at(bytes, unit * UNIT as u64);
             }
         };
-        let mut buffer = vec![0; GROUP];
+        let mut group = Vec::with_capacity(GROUP);
         for first in (0..layout.data_units()).step_by(FANOUT as usize) {
             let offset = first * UNIT as u64;
-            let group = &mut buffer[..(length - offset).min(GROUP as u64) as usize];
-            let read = fill(from, group).map_err(|error| cannot("read", path, error))?;
-            if read < group.len() {
-                return Err(refused(BadSource::Short { missing: length - offset - read as u64, length }));
+            group.clear();
+            let wanted = (length - offset).min(GROUP as u64);
+            let read =
+                (&mut *from).take(wanted).read_to_end(&mut group).map_err(|error| cannot("read", path, error))? as u64;
+            if read < wanted {
+                return Err(refused(BadSource::Short { missing: length - offset - read, length }));
             }
-            write_at(group, layout.unit_of(first) * UNIT as u64)?;
+            write_at(&group, layout.unit_of(first) * UNIT as u64)?;
             group.chunks(UNIT).for_each(|data| builder.push(data, &mut index));
-            progress(offset + read as u64);
+            progress(offset + read);
         }
         // A file that grows meanwhile is still being written.
-        if fill(from, &mut [0]).map_err(|error| cannot("read", path, error))? > 0 {
+        if (&mut *from).take(1).read_to_end(&mut group).map_err(|error| cannot("read", path, error))? > 0 {
             return Err(StoreError::Changed { path: path.to_owned() });
         }
         let manifest = builder.finish(&mut index).map_err(refused)?;
@@ -235,18 +237,4 @@ fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     let (one, other) = (real(one), real(other));
     one.is_some() && (one == other || one == other.map(|store| store.join(CACHE)))
-}
-
-/// Reads until the buffer is full or nothing comes any more.
-fn fill(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match from.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }

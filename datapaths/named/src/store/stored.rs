@@ -23,8 +23,9 @@ pub struct Stored {
     mark: Mark,
 }
 
+/// What its first unit says.
 #[derive(Debug)]
-enum Head {
+pub(super) enum Head {
     Object(Manifest, Layout),
     Record(SignedRecord),
 }
@@ -100,12 +101,8 @@ impl Stored {
         &self.path
     }
 
-    /// Its manifest; a record has none.
-    pub const fn manifest(&self) -> Option<&Manifest> {
-        match &self.head {
-            Head::Object(manifest, _) => Some(manifest),
-            Head::Record(_) => None,
-        }
+    pub(super) const fn head(&self) -> &Head {
+        &self.head
     }
 
     /// Where its units stand; a record has one unit and no layout.

@@ -19,7 +19,7 @@ import paceline.cc.Units;
  * </ul>
  */
 public final class Flow {
-    /** Fewer packets that come at once are no sign of a hole. 4: what one chunk may have. */
+    /** Fewer packets that come at once are not a sign of a hole. 4: what one chunk may have. */
     private static final int HOLE_PACKETS = 4;
     /** Nor a shorter time, twice as long as an acknowledgement may wait at the receiver. */
     private static final long HOLE_SPAN = 2 * Frames.ACK_EVERY_NANOS;

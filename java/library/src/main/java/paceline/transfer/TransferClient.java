@@ -49,7 +49,7 @@ public final class TransferClient implements Closeable {
      * @param address resolved; its name is what a certificate has to have
      * @param options of the connection; its listener is not used
      * @param token null for none
-     * @throws IOException when it cannot be reached, or is no such server
+     * @throws IOException when it cannot be reached, or is not such a server
      */
     public TransferClient(InetSocketAddress address, AlccOptions options, Token token) throws IOException {
         this.token = token;
