@@ -132,6 +132,11 @@ pub(crate) fn check_folder(option: &'static str, folder: Option<&PathBuf>) -> an
     folder.map_or(Ok(()), |folder| paceline_files::check_folder(folder)).context(option)
 }
 
+/// A file that a command is to read cannot be.
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    anyhow::anyhow!("{}: cannot be read ({error}); name a file that exists and that you may read", path.display())
+}
+
 /// Writes what an option asks for.
 pub(crate) fn save(
     option: &'static str,

@@ -1,10 +1,10 @@
 //! One line on standard error.
 
-use std::error::Error;
 use std::io::Write;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use paceline_cc::foreign::printable;
+pub(crate) use paceline_cc::foreign::with_causes;
 
 /// Of a longer word its beginning is shown. No path is longer (Linux `PATH_MAX`).
 const LONGEST_WORD: usize = 4096;
@@ -33,19 +33,6 @@ pub(crate) fn one_line(text: &str) -> String {
 /// An error and its causes, each once: the text of many errors includes their cause.
 pub(crate) fn of_error(error: &anyhow::Error) -> String {
     with_causes(error.as_ref())
-}
-
-/// The same of an error of any type.
-pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut line = error.to_string();
-    let causes = std::iter::successors(error.source(), |cause| (**cause).source());
-    for cause in causes.map(ToString::to_string) {
-        if !line.contains(&cause) {
-            line.push_str(": ");
-            line.push_str(&cause);
-        }
-    }
-    line
 }
 
 /// What people write for a command, and what does it.

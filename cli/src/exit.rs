@@ -1,13 +1,11 @@
 //! What the exit status says. A command that runs a program ends with the program's, and otherwise as a shell does: 126 where it cannot be
 //! run, 127 where it is not there, 128 and the number of the signal that ended it (`paceline_emulator::command`).
 
+use std::error::Error;
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 use paceline_emulator::command::CommandError;
-
-#[cfg(target_os = "linux")]
-use crate::complaint;
 
 /// An exit status other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +31,11 @@ pub(crate) fn unless_failed(failed: bool) -> ExitCode {
     if failed { Exit::Failed.into() } else { ExitCode::SUCCESS }
 }
 
-/// Says why a program did not start: the exit status that a shell would have.
-#[cfg(target_os = "linux")]
-pub(crate) fn not_started(error: &CommandError) -> ExitCode {
-    complaint::print(&error.to_string());
-    error.exit_status().into()
+/// What a command ends with after an error: where a program did not start, what a shell would have.
+pub(crate) fn after(error: &(dyn Error + 'static)) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(error) = error.downcast_ref::<CommandError>() {
+        return error.exit_status().into();
+    }
+    Exit::Refused.into()
 }

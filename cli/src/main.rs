@@ -2,6 +2,7 @@
 //!
 //! What the exit status says: [`exit::Exit`].
 
+use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -19,6 +20,7 @@ mod print;
 mod progress;
 mod terminal;
 
+use complaint::with_causes;
 use exit::Exit;
 use print::{heard, unprinted};
 
@@ -38,14 +40,16 @@ enum Command {
     Race(Box<commands::race::Args>),
     Sweep(commands::sweep::Args),
     Controllers(commands::controllers::Args),
-    Trace(commands::trace::Args),
+    #[command(subcommand)]
+    Trace(commands::trace::Command),
     Validate(commands::validate::Args),
     Report(commands::report::Args),
     Plot(commands::plot::Args),
     Replay(commands::replay::Args),
     Conform(commands::conform::Args),
     Evaluate(commands::evaluate::Args),
-    Mdi(commands::mdi::Args),
+    #[command(subcommand)]
+    Mdi(commands::mdi::Command),
     Reproduce(commands::reproduce::Args),
     #[cfg(target_os = "linux")]
     Emulate(Box<commands::emulate::Args>),
@@ -58,13 +62,17 @@ enum Command {
     #[cfg(target_os = "linux")]
     Fetch(Box<commands::fetch::Args>),
     #[cfg(target_os = "linux")]
-    Alcc(commands::alcc::Args),
+    #[command(subcommand)]
+    Alcc(commands::alcc::Command),
     #[cfg(target_os = "linux")]
-    Icn(Box<commands::icn::Args>),
+    #[command(subcommand)]
+    Icn(Box<commands::icn::Command>),
     #[cfg(target_os = "linux")]
-    Int(Box<commands::int::Args>),
+    #[command(subcommand)]
+    Int(Box<commands::int::Command>),
     #[cfg(target_os = "linux")]
-    Kernel(commands::kernel::Args),
+    #[command(subcommand)]
+    Kernel(commands::kernel::Command),
     #[cfg(target_os = "linux")]
     Shim(Box<commands::shim::Args>),
     #[cfg(target_os = "linux")]
@@ -106,10 +114,7 @@ fn main() -> ExitCode {
         Err(error) if !error.use_stderr() => {
             return match heard(error.print().and_then(|()| std::io::stdout().flush())) {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    complaint::print(&unprinted(error).to_string());
-                    Exit::Refused.into()
-                }
+                Err(error) => refused(&unprinted(error)),
             };
         }
         Err(error) => {
@@ -120,19 +125,18 @@ fn main() -> ExitCode {
         }
     };
     // While there is one thread: a process of several is refused a user namespace.
-    let acquired = match &cli.command {
-        Command::Race(args) => args.acquire(),
-        Command::Validate(args) => args.acquire(),
-        Command::Conform(args) => args.acquire(),
+    let is_real = match &cli.command {
+        Command::Race(args) => args.real,
+        Command::Validate(args) => args.real,
+        Command::Conform(args) => args.real,
         Command::Reproduce(args) => {
             args.acquire();
-            Ok(())
+            false
         }
-        _ => Ok(()),
+        _ => false,
     };
-    if let Err(error) = acquired {
-        complaint::print(&complaint::of_error(&error));
-        return Exit::Refused.into();
+    if is_real && let Err(error) = paceline_lab::real::acquire() {
+        return refused(&error);
     }
     // Without it an interrupt may leave a draft behind, nothing worse.
     if !cli.command.moves() {
@@ -179,8 +183,11 @@ fn main() -> ExitCode {
         Command::Completions(args) => commands::completions::run(args, Cli::command()),
         Command::Manual(args) => commands::manual::run(args, Cli::command()),
     };
-    result.unwrap_or_else(|error| {
-        complaint::print(&complaint::of_error(&error));
-        Exit::Refused.into()
-    })
+    result.unwrap_or_else(|error| refused(error.as_ref()))
+}
+
+/// Says why nothing was done.
+fn refused(error: &(dyn Error + 'static)) -> ExitCode {
+    complaint::print(&with_causes(error));
+    exit::after(error)
 }

@@ -11,7 +11,7 @@ use crate::terminal;
 /// What takes longer than this on the wall's clock is announced (our choice).
 const LONG: Duration = Duration::from_secs(60);
 
-/// Whether someone learns beforehand how long it takes.
+/// When the expected duration is printed beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Announce {
     /// Always.
@@ -70,6 +70,14 @@ impl Bar {
     pub(crate) fn file(&self, name: &str) {
         self.bar.set_message(name.to_owned());
         self.bar.inc(1);
+    }
+
+    /// One in this form (`indicatif`'s templates) while `work` goes on.
+    pub(crate) fn during<T>(template: &str, announce: Announce, work: impl FnOnce(&Self) -> T) -> T {
+        let bar = Self::new(template, announce);
+        let done = work(&bar);
+        bar.finish();
+        done
     }
 
     /// Takes it off the terminal.

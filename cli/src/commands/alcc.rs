@@ -11,32 +11,27 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 /// Upload and download over TCP, with any controller above it: an upload is resumed, appears when it is whole, and needs a token.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     Serve(Box<serve::Args>),
     Send(Box<send::Args>),
     Fetch(Box<fetch::Args>),
     Token(token::Args),
 }
 
-impl Args {
+impl Command {
     /// Whether it handles signals itself.
     pub(crate) fn moves(&self) -> bool {
-        matches!(self.command, Command::Serve(_))
+        matches!(self, Self::Serve(_))
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    match &args.command {
-        Command::Serve(args) => serve::run(args),
-        Command::Send(args) => send::run(args),
-        Command::Fetch(args) => fetch::run(args),
-        Command::Token(args) => token::run(args),
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(args) => return serve::run(args),
+        Command::Send(args) => send::run(args)?,
+        Command::Fetch(args) => fetch::run(args)?,
+        Command::Token(args) => token::run(args)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,6 @@ use paceline_conform::{qlog, rules, said, watch};
 use paceline_files::is_standard;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::real;
 use paceline_lab::run::World;
 
 use super::{check_file, check_folder, count, save};
@@ -30,7 +29,7 @@ pub(crate) struct Args {
     /// In real time behind an emulated path: by every event of a controller of ours, of the kernel's own TCP by samples of TCP_INFO.
     /// Needs root or user namespaces.
     #[arg(long)]
-    real: bool,
+    pub(crate) real: bool,
     /// A qlog (today's schemas, version 0.3 or 0.4, draft-00 to draft-02) of another sender; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     qlog: Vec<PathBuf>,
@@ -57,13 +56,6 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
 }
 
-impl Args {
-    /// Sees to it that this process may do what is asked for; before it has a second thread.
-    pub(crate) fn acquire(&self) -> anyhow::Result<()> {
-        if self.real { Ok(real::acquire()?) } else { Ok(()) }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.list {
         if let Some(path) = &args.json {
@@ -82,11 +74,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let files = files(args)?;
     let contestants = contestants(args, &known, !files.is_empty())?;
-    let bar = Bar::new("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals);
     let world = if args.real { World::Real } else { World::Sim };
-    let scores = judge(&contestants, world, args.threads, &bar);
-    bar.finish();
-    let mut scores = scores?;
+    let mut scores = Bar::during("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals, |bar| {
+        judge(&contestants, world, args.threads, bar)
+    })?;
     scores.extend(files);
     if let Some(path) = &args.json {
         save("--json", path, |out| out.write_all(said::json_lines(&scores).as_bytes()))?;
@@ -130,22 +121,17 @@ const LOGS: Bounds = Bounds { file: 4 << 30, line: 4 << 30 };
 
 fn files(args: &Args) -> anyhow::Result<Vec<Score>> {
     let Some(rules_of) = &args.rules_of else { return Ok(Vec::new()) };
-    let open = |option: &str, path: &Path| {
-        input::open(path, LOGS)
-            .map_err(|error| anyhow!("{option} {}: cannot be read ({error}); name a file", path.display()))
+    let read = |option: &str, path: &Path| -> anyhow::Result<Score> {
+        let name = path.display().to_string();
+        let from = input::open(path, LOGS)
+            .map_err(|error| anyhow!("{option} {name}: cannot be read ({error}); name a file"))?;
+        let trajectory = match option {
+            "--qlog" => qlog::read(&name, from)?,
+            "--events" => watch::read(&name, from)?,
+            _ => capture::read(&name, from, args.flow)?,
+        };
+        Ok(Score::of_one(rules_of, trajectory))
     };
-    let mut scores = Vec::new();
-    for path in &args.qlog {
-        let trajectory = qlog::read(&path.display().to_string(), open("--qlog", path)?)?;
-        scores.push(Score::of_one(rules_of, trajectory));
-    }
-    for path in &args.events {
-        let trajectory = watch::read(&path.display().to_string(), open("--events", path)?)?;
-        scores.push(Score::of_one(rules_of, trajectory));
-    }
-    for path in &args.pcap {
-        let trajectory = capture::read(&path.display().to_string(), open("--pcap", path)?, args.flow)?;
-        scores.push(Score::of_one(rules_of, trajectory));
-    }
-    Ok(scores)
+    let files = [("--qlog", &args.qlog), ("--events", &args.events), ("--pcap", &args.pcap)];
+    files.into_iter().flat_map(|(option, paths)| paths.iter().map(move |path| read(option, path))).collect()
 }

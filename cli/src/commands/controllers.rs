@@ -93,10 +93,9 @@ fn write_pages(args: &Args, folder: &Path) -> anyhow::Result<ExitCode> {
             anyhow!("unknown controller '{name}'; {}", nearest(name, controllers().iter().map(|entry| entry.name)))
         })?],
     };
-    let bar = Bar::new("{bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals);
-    let profiles = profile::profiles(&entries, args.threads, &bar);
-    bar.finish();
-    let profiles = profiles?;
+    let profiles = Bar::during("{bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals, |bar| {
+        profile::profiles(&entries, args.threads, bar)
+    })?;
     for (name, text) in profile::pages(&profiles) {
         paceline_report::store(folder, &name, &text)?;
     }

@@ -26,7 +26,7 @@ use rustix::process::Signal;
 use super::udp::seconds;
 use super::{count, share, span};
 use crate::complaint;
-use crate::exit::{Exit, not_started, unless_failed};
+use crate::exit::{Exit, unless_failed};
 use meter::Rounds;
 use path::Ways;
 use report::{as_json, summary};
@@ -131,10 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ways = Ways::new(args)?;
     let [down_path, up_path] = ways.paths()?;
     let every = args.interval.map(|every| seconds("--interval", every)).transpose()?;
-    let command = match Command::new(&args.command) {
-        Ok(command) => command,
-        Err(error) => return Ok(not_started(&error)),
-    };
+    let command = Command::new(&args.command)?;
     if let Some(path) = &args.json {
         paceline_files::Draft::check(path)?;
     }
@@ -151,10 +148,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let depth = std::env::var(DEPTH).ok().and_then(|depth| depth.parse::<u32>().ok()).unwrap_or(0).saturating_add(1);
     let command = command.env(DEPTH, depth.to_string());
     let far = args.far.as_ref().map(|text| serve(text, world.far())).transpose()?;
-    let mut near = match command.start(&world.near().namespace) {
-        Ok(near) => near,
-        Err(error) => return Ok(not_started(&error)),
-    };
+    let mut near = command.start(&world.near().namespace)?;
     let status = attend(&mut near, &world, &signals, &mut rounds);
     if let Some(far) = far {
         end(far);

@@ -30,7 +30,7 @@ impl Ends {
         Ok(self.0.wait().context("cannot wait for a signal")?.signal)
     }
 
-    /// For someone who has other things to do meanwhile.
+    /// For a caller that does other things meanwhile.
     pub(crate) fn watched(self) -> anyhow::Result<Ending> {
         let ending = Arc::new(AtomicBool::new(false));
         let set = Arc::clone(&ending);

@@ -40,10 +40,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_file("--json", args.json.as_ref())?;
     check_folder("--report", args.report.as_ref())?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
-    let bar = Bar::new("{bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals);
-    let answered = evaluate::evaluate(&contestant, effort, args.only.as_deref(), args.threads, &bar);
-    bar.finish();
-    let answered = answered?;
+    let answered = Bar::during("{bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals, |bar| {
+        evaluate::evaluate(&contestant, effort, args.only.as_deref(), args.threads, bar)
+    })?;
     if let Some(path) = &args.json {
         save("--json", path, |out| out.write_all(json(&answered)?.as_bytes()))?;
     }

@@ -19,14 +19,8 @@ use clap::Subcommand;
 /// Named content: publish files under names that certify them, serve, find and fetch them.
 ///
 /// A name is the hash of what it names, so that it does not matter who serves it: every unit is checked before it is used.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     Fetch(Box<fetch::Args>),
     Gateway(gateway::Args),
     Publish(publish::Args),
@@ -37,22 +31,23 @@ enum Command {
     Stat(stat::Args),
 }
 
-impl Args {
+impl Command {
     /// Whether it handles signals itself.
     pub(crate) fn moves(&self) -> bool {
-        matches!(self.command, Command::Resolver(_) | Command::Route(_) | Command::Serve(_))
+        matches!(self, Self::Resolver(_) | Self::Route(_) | Self::Serve(_))
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    match &args.command {
-        Command::Fetch(args) => fetch::run(args),
-        Command::Gateway(args) => gateway::run(args),
-        Command::Publish(args) => publish::run(args),
-        Command::Resolve(args) => resolve::run(args),
-        Command::Resolver(args) => resolver::run(args),
-        Command::Route(args) => route::run(args),
-        Command::Serve(args) => serve::run(args),
-        Command::Stat(args) => stat::run(args),
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Fetch(args) => fetch::run(args)?,
+        Command::Gateway(args) => gateway::run(args)?,
+        Command::Publish(args) => publish::run(args)?,
+        Command::Resolve(args) => resolve::run(args)?,
+        Command::Resolver(args) => resolver::run(args)?,
+        Command::Route(args) => route::run(args)?,
+        Command::Serve(args) => serve::run(args)?,
+        Command::Stat(args) => return stat::run(args),
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,6 @@ mod nodes;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
 
@@ -16,14 +15,8 @@ use super::live;
 ///
 /// Reports travel over a bus: of this machine, which needs nothing, or a NATS server, which needs keys. Takes root, Linux 6.2 or newer,
 /// and a paceline built with the feature ebpf. Everything ends with the command that began it.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// The sending host: put a header into the packets of chosen flows, with room for the hops.
     Source(nodes::SourceArgs),
     /// A hop: write what an interface's queue looks like into headers that leave through it.
@@ -61,7 +54,7 @@ pub(crate) struct BusArgs {
 }
 
 #[derive(clap::Args)]
-struct AgentArgs {
+pub(crate) struct AgentArgs {
     #[command(flatten)]
     bus: BusArgs,
     /// Numbers for Prometheus at this address, such as 127.0.0.1:9464.
@@ -73,7 +66,7 @@ struct AgentArgs {
 }
 
 #[derive(clap::Args)]
-struct WatchArgs {
+pub(crate) struct WatchArgs {
     #[command(flatten)]
     live: live::Live,
     #[command(flatten)]
@@ -90,7 +83,7 @@ struct WatchArgs {
 }
 
 #[derive(clap::Args)]
-struct KeyArgs {
+pub(crate) struct KeyArgs {
     /// The publisher: letters, digits, - and _.
     name: String,
     /// What it may publish; may be given again.
@@ -104,21 +97,17 @@ struct KeyArgs {
     json: bool,
 }
 
-impl Args {
+impl Command {
     /// Whether it handles signals itself.
     pub(crate) fn moves(&self) -> bool {
-        !matches!(self.command, Command::Watch(_) | Command::Key(_))
+        !matches!(self, Self::Watch(_) | Self::Key(_))
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    here(&args.command)
-}
-
 #[cfg(feature = "ebpf")]
-use ebpf::run as here;
+pub(crate) use ebpf::run;
 
 #[cfg(not(feature = "ebpf"))]
-fn here(_: &Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(_: &Command) -> anyhow::Result<std::process::ExitCode> {
     anyhow::bail!("int: this paceline has no eBPF; {}", super::kernel::BUILD)
 }

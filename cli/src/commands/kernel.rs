@@ -6,7 +6,6 @@ mod ebpf;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
 
@@ -16,53 +15,45 @@ use super::live;
 ///
 /// Loading takes root, Linux 6.4 or newer, and a paceline built with the feature ebpf. Nothing becomes a default, and nothing stays
 /// loaded when what loaded it ends.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// The modules: what each can do, whether it runs on this kernel, and which processes have it loaded.
-    List(ListArgs),
+    List {
+        /// One JSON object per module.
+        #[arg(long)]
+        json: bool,
+    },
     /// Load a module until this command ends: any user's sockets may select it meanwhile.
     Load(LoadArgs),
     /// End the `paceline kernel load` that holds a module.
-    Unload(UnloadArgs),
+    Unload {
+        #[command(flatten)]
+        of: NameArgs,
+        /// Which processes ended, as a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// Run a command whose TCP connections, and no others, use a module; it is loaded where it is not.
     Run(RunArgs),
     /// Watch the connections of this network namespace that use a module.
     Watch(WatchArgs),
     /// Check what of this machine and of this build modules need. Exit status 2 when one cannot be loaded here.
-    Doctor(DoctorArgs),
+    Doctor {
+        /// As one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(clap::Args)]
-struct ListArgs {
-    /// One JSON object per module.
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(clap::Args)]
-struct NameArgs {
+pub(crate) struct NameArgs {
     /// The module, as `paceline kernel list` has it; or a controller such as copa:delta=0.1, which this process then runs for the
     /// flows of the module paceline.
     name: String,
 }
 
 #[derive(clap::Args)]
-struct UnloadArgs {
-    #[command(flatten)]
-    of: NameArgs,
-    /// Which processes ended, as a JSON object.
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(clap::Args)]
-struct LoadArgs {
+pub(crate) struct LoadArgs {
     #[command(flatten)]
     of: NameArgs,
     /// Make it the default of this network namespace until then; the one before is restored afterwards.
@@ -79,7 +70,7 @@ struct LoadArgs {
 #[derive(clap::Args)]
 // Those of the bus mean something with them alone.
 #[command(mut_group("BusArgs", |bus| bus.requires("telemetry")))]
-struct ReportsArgs {
+pub(crate) struct ReportsArgs {
     /// Take in reports of in-band telemetry for its connections, as paceline int agent does; a controller that runs in this process
     /// is informed of them as well.
     #[arg(long)]
@@ -89,7 +80,7 @@ struct ReportsArgs {
 }
 
 #[derive(clap::Args)]
-struct RunArgs {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     of: NameArgs,
     #[command(flatten)]
@@ -103,7 +94,7 @@ struct RunArgs {
 }
 
 #[derive(clap::Args)]
-struct WatchArgs {
+pub(crate) struct WatchArgs {
     #[command(flatten)]
     live: live::Live,
     /// Connections of every congestion control.
@@ -111,44 +102,28 @@ struct WatchArgs {
     all: bool,
 }
 
-#[derive(clap::Args)]
-struct DoctorArgs {
-    /// As one JSON object.
-    #[arg(long)]
-    json: bool,
-}
-
-impl Args {
+impl Command {
     /// Whether it needs a process with a single thread, and handles signals itself.
     pub(crate) fn moves(&self) -> bool {
-        matches!(self.command, Command::Load(_) | Command::Run(_))
-    }
-}
-
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    match &args.command {
-        Command::Doctor(args) => doctor::run(args),
-        command => others(command),
+        matches!(self, Self::Load(_) | Self::Run(_))
     }
 }
 
 #[cfg(feature = "ebpf")]
-use ebpf::{reentered_as_guard as reentered_here, run as others};
+pub(crate) use ebpf::{reentered, run};
 
 /// How to get what this build lacks.
 pub(super) const BUILD: &str = "build one with: cargo build --release -p paceline-cli --features ebpf";
 
 #[cfg(not(feature = "ebpf"))]
-fn others(_: &Command) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("kernel: this paceline has no eBPF; {BUILD}")
+pub(crate) fn run(command: &Command) -> anyhow::Result<std::process::ExitCode> {
+    match command {
+        Command::Doctor { json } => doctor::run(*json),
+        _ => anyhow::bail!("kernel: this paceline has no eBPF; {BUILD}"),
+    }
 }
 
 #[cfg(not(feature = "ebpf"))]
-fn reentered_here() -> Option<ExitCode> {
+pub(crate) fn reentered() -> Option<std::process::ExitCode> {
     None
-}
-
-/// Whether this process was started to restore a default: then it does that. To be called first in `main`.
-pub(crate) fn reentered() -> Option<ExitCode> {
-    reentered_here()
 }

@@ -154,6 +154,19 @@ pub(super) struct Column {
     pub(super) number: bool,
 }
 
+#[cfg(feature = "ebpf")]
+impl Column {
+    /// Of words.
+    pub(super) const fn text(title: &'static str, dispensable: u8) -> Self {
+        Self { title, dispensable, number: false }
+    }
+
+    /// Of numbers.
+    pub(super) const fn number(title: &'static str, dispensable: u8) -> Self {
+        Self { title, dispensable, number: true }
+    }
+}
+
 /// Between columns.
 const GAP: usize = 2;
 

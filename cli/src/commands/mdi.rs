@@ -16,17 +16,12 @@ use paceline_lab::mdi::against::courses;
 use paceline_lab::mdi::course::{Course, MOST_TRACES};
 use paceline_path::Trace;
 
-use super::BadValue;
+use super::{BadValue, unreadable};
+use crate::progress::{Announce, Bar};
 
 /// Train matrices of transitions on controllers, look at them, check them (docs/guide/mdi.md).
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Watch a controller in the simulator and write what it does as a matrix, for mdi:model=FILE.
     Train(train::TrainArgs),
     /// Print what a model is like, and how near it comes to a controller.
@@ -42,8 +37,8 @@ enum Command {
     },
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    match &args.command {
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Train(args) => return train::run(args),
         Command::Show(args) => show::run(args)?,
         Command::Check { files, json } => return super::each_checked(files, *json, |file| read(file).map(drop)),
@@ -51,10 +46,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// With a bar of runs.
+fn shown<T>(work: impl FnOnce(&Bar) -> T) -> T {
+    Bar::during("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals, work)
+}
+
 fn text(path: &Path) -> anyhow::Result<String> {
-    let name = path.display();
-    input::read_text(path, Bounds::MODEL)
-        .map_err(|error| anyhow!("{name}: cannot be read ({error}); name a file that exists and that you may read"))
+    input::read_text(path, Bounds::MODEL).map_err(|error| unreadable(path, &error))
 }
 
 fn read(path: &Path) -> anyhow::Result<Model> {
@@ -96,8 +94,7 @@ impl Synthetic {
 /// A trace of a file.
 fn course(path: &Path, of: &Synthetic, seed: u64) -> anyhow::Result<Course> {
     let name = path.display().to_string();
-    let file = input::open(path, Bounds::TRACE)
-        .map_err(|error| anyhow!("{name}: cannot be read ({error}); name a file that exists and that you may read"))?;
+    let file = input::open(path, Bounds::TRACE).map_err(|error| unreadable(path, &error))?;
     Ok(Course { trace: Arc::new(Trace::read(&name, file)?), delay: of.delay, length: of.length(), seed })
 }
 

@@ -12,7 +12,6 @@ use anyhow::{anyhow, bail};
 use paceline_cc::datapath::DATAPATHS;
 use paceline_files::{Draft, is_standard};
 use paceline_lab::race::{Race, Settings, race_watched};
-use paceline_lab::real;
 use paceline_lab::record::{Record, write_csv, write_digests, write_json};
 use paceline_lab::run::World;
 use paceline_lab::scenario::{Options, Plan, Source};
@@ -44,7 +43,7 @@ pub(crate) struct Args {
     /// Real sockets and the kernel's own TCP behind an emulated path, in real time, one run after the other
     /// (docs/guide/real-races.md). Needs root or user namespaces.
     #[arg(long)]
-    real: bool,
+    pub(crate) real: bool,
     /// Seed of everything random.
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -104,13 +103,6 @@ fn contestants_help() -> String {
         "Who races instead: CONTROLLER@VIA,... with VIA {}, or alcc/LOWER; such as copa:delta=0.1@udp,cubic@tcp",
         vias.join(", ")
     )
-}
-
-impl Args {
-    /// Sees to it that this process may do what is asked for; before it has a second thread.
-    pub(crate) fn acquire(&self) -> anyhow::Result<()> {
-        if self.real { Ok(real::acquire()?) } else { Ok(()) }
-    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -93,10 +93,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         threads: args.threads,
         journal: args.journal.as_deref().map(Journal::open).transpose()?.map(Arc::new),
     };
-    let bar = Bar::new("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::Always);
-    let sections = paper.run(&settings, &bar);
-    bar.finish();
-    let sections = sections?;
+    let sections =
+        Bar::during("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::Always, |bar| paper.run(&settings, bar))?;
     let page = write(paper, &settings, &sections, &folder)?;
     let claims = || sections.iter().flat_map(Section::claims);
     if let Some(path) = &args.json {

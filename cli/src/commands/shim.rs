@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::verdicts::words;
 use crate::complaint;
-use crate::exit::{not_started, unless_failed};
+use crate::exit::unless_failed;
 
 /// Run a program whose TCP connections send as another congestion controller has it, without a change to the program, to
 /// its clients or to the kernel.
@@ -97,10 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let variables = environment(args)?;
     let (name, words) = args.command.split_first().context("no program is given")?;
-    let path = match find(name) {
-        Ok(path) => path,
-        Err(error) => return Ok(not_started(&error)),
-    };
+    let path = find(name)?;
     let library = Library::find()?;
     let examined = match examine(&path, Some(&library.elf)) {
         Ok(examined) => examined,
@@ -126,7 +123,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(NOT_RUNNABLE))
 }
 
-/// As [`not_started`], for a script whose interpreter cannot be had.
+/// For a script whose interpreter cannot be had: the exit status that a shell would have.
 fn refuse_script(name: &OsStr, error: &CommandError) -> ExitCode {
     let name = name.display();
     let line = match error {
@@ -211,10 +208,7 @@ fn servable(options: &Options) -> anyhow::Result<()> {
 
 /// Reports on a program without running it.
 fn check(name: &OsStr, json: bool) -> anyhow::Result<ExitCode> {
-    let path = match find(name) {
-        Ok(path) => path,
-        Err(error) => return Ok(not_started(&error)),
-    };
+    let path = find(name)?;
     let library = Library::find();
     let elf = library.as_ref().ok().map(|library| &library.elf);
     let examined = match examine(&path, elf) {

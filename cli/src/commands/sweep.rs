@@ -72,10 +72,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         folder.retry();
     }
     let (made, begun) = (folder.made(), std::time::Instant::now());
-    let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
-    let ended = sweep::run(&sweep, &mut folder, args.threads, &bar);
-    bar.finish();
-    ended?;
+    Bar::during("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals, |bar| {
+        sweep::run(&sweep, &mut folder, args.threads, bar)
+    })?;
     let (new, took) = (folder.made() - made, begun.elapsed().as_secs_f64());
     let shown = complaint::one_line(&path.display().to_string());
     let cells = folder.cells();

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::ValueEnum;
 use paceline_alcc::export::{Line, Process, Unserved, survey};
 use serde_json::{Value, json};
 
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What a table is sorted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sort {
     /// The fastest first.
     Rate,
@@ -79,26 +80,15 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
+    /// The next of them, and the first behind the last.
     fn next(self) -> Self {
-        match self {
-            Self::Rate => Self::Rtt,
-            Self::Rtt => Self::Queue,
-            Self::Queue => Self::Window,
-            Self::Window => Self::Peer,
-            Self::Peer => Self::Pid,
-            Self::Pid => Self::Rate,
-        }
+        let all = Self::value_variants();
+        all[(self as usize + 1) % all.len()]
     }
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Rate => "rate",
-            Self::Rtt => "rtt",
-            Self::Queue => "queue",
-            Self::Window => "window",
-            Self::Peer => "peer",
-            Self::Pid => "pid",
-        }
+    /// As `--sort` takes it.
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 

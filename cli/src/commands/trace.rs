@@ -15,21 +15,15 @@ use paceline_path::{
 };
 use serde_json::{Value, json};
 
-use super::count;
+use super::{count, unreadable};
 use crate::complaint;
 
 #[cfg(target_os = "linux")]
 mod record;
 
 /// Look at delivery traces in Mahimahi's format, make them, convert them (docs/guide/paths.md).
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Print what traces are like: lap, opportunities, rates, longest silence.
     Info(FilesArgs),
     /// Check traces; say nothing but what is wrong.
@@ -57,7 +51,7 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-struct FilesArgs {
+pub(crate) struct FilesArgs {
     /// The traces.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -67,7 +61,7 @@ struct FilesArgs {
 }
 
 #[derive(clap::Args)]
-struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// What to read: a table if its name ends in .csv, a log if its lines are events, else a trace.
     input: PathBuf,
     /// The trace to write; - for standard output.
@@ -96,7 +90,7 @@ struct ImportArgs {
 }
 
 #[derive(clap::Args)]
-struct SynthArgs {
+pub(crate) struct SynthArgs {
     /// Mean rate over the lap.
     #[arg(long, value_name = "RATE", default_value = "12 Mbit/s", allow_hyphen_values = true)]
     mean: Rate,
@@ -123,8 +117,8 @@ struct SynthArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    match &args.command {
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Info(args) => info(args)?,
         Command::Validate(args) => return super::each_checked(&args.files, args.json, |file| read(file).map(drop)),
         Command::Synth(args) => synth(args)?,
@@ -261,10 +255,6 @@ fn is_table(path: &Path) -> bool {
 
 fn open(path: &Path) -> anyhow::Result<Bounded<File>> {
     input::open(path, Bounds::TRACE).map_err(|error| unreadable(path, &error))
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    anyhow!("{}: cannot be read ({error}); name a file that exists and that you may read", path.display())
 }
 
 fn read(path: &Path) -> anyhow::Result<Trace> {

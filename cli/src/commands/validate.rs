@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Run scenarios in the simulator and in real time instead, and compare the two
     /// (docs/results/validation-real.md). Takes hours; needs root or user namespaces.
     #[arg(long)]
-    real: bool,
+    pub(crate) real: bool,
     /// With --real: runs of each contestant, simulated and real.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count::<u32>, requires = "real")]
     runs: u32,
@@ -61,11 +61,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Sees to it that this process may do what is asked for; before it has a second thread.
-    pub(crate) fn acquire(&self) -> anyhow::Result<()> {
-        if self.real { Ok(paceline_lab::real::acquire()?) } else { Ok(()) }
-    }
-
     /// Writes the page and the claims into the files that are asked for.
     fn save(&self, claims: &[Claim], page: &str) -> anyhow::Result<()> {
         let texts = [("--out", &self.out, page), ("--json", &self.json, &json(claims))];

@@ -24,7 +24,7 @@ fn fetched(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A port that no one has.
+/// A port that is not in use.
 fn free() -> String {
     UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).unwrap().to_string()
 }

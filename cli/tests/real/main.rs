@@ -126,7 +126,7 @@ fn a_controller_above_tcp_keeps_the_queue_short() {
 }
 
 #[test]
-fn flows_inside_a_tunnel_run_and_a_tunnel_that_nobody_has_is_refused() {
+fn flows_inside_a_tunnel_run_and_an_unknown_tunnel_is_refused() {
     let flows = "[[flows]]\n[[flows]]\ncontestant = 'cubic@tcp'\n[[cross]]\nrate = '1 Mbit/s'\n";
     let scenario = |tunnel: &str| {
         format!(

@@ -1,7 +1,6 @@
 //! `paceline alcc fetch`: a file, or filler bytes, from a `paceline alcc serve`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use paceline_alcc::transfer::Status;
@@ -39,7 +38,7 @@ pub(crate) struct Args {
     asking: Asking,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let spec: Spec = CONTROLLER.parse()?;
     let (asking, json) = (&args.asking, args.asking.json);
     match (args.what.as_slice(), args.bytes) {
@@ -79,5 +78,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         _ => bail!("give NAME ADDR or --bytes N ADDR"),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

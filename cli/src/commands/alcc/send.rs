@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -40,7 +39,7 @@ pub(crate) struct Args {
     asking: Asking,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let text = &args.controller;
     let spec = input::controller(text).map_err(|error| anyhow!("--controller {text}: {error}"))?;
     Mode::Framed.datapath().carries(&spec).map_err(|misfit| anyhow!("--controller {text}: {misfit}"))?;
@@ -68,5 +67,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         _ => bail!("give FILE ADDR, --bytes N ADDR or --seconds S ADDR"),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

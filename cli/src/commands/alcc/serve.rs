@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// The key that tokens are made of: a file with 64 hexadecimal digits that no other user may read.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Without a key: take and give files whoever asks.
+    /// Without a key: take files from any address, and give them to any.
     #[arg(long, conflicts_with = "key")]
     open: bool,
     /// The controller of what is fetched: any but one with a receiver half.

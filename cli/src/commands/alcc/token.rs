@@ -1,9 +1,9 @@
 //! `paceline alcc token`: who may upload.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use data_encoding::HEXLOWER;
 use paceline_alcc::transfer::token::{Key, PROOF};
 use paceline_files::secret;
 use paceline_transfer::{now, random};
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.new_key {
         make(&args.key)?;
     }
@@ -44,12 +44,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         format!("{token}\n")
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn make(path: &Path) -> anyhow::Result<()> {
     let secret: [u8; PROOF] = random()?;
-    let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = HEXLOWER.encode(&secret);
     let what = || format!("--key {}: cannot be made", path.display());
     secret::create(path, format!("{text}\n").as_bytes()).with_context(what)
 }

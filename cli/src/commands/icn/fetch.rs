@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use indicatif::ProgressBar;
 use paceline_cc::Spec;
@@ -61,7 +60,7 @@ fn range(text: &str) -> Result<Range<u64>, BadValue> {
     parsed().ok_or_else(|| BadValue::new("a range of bytes", give))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let spec = args.asking.controller()?;
     let patience = args.asking.patience()?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(args.name.to_string()));
@@ -90,7 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = if args.json { as_json(&done, &spec, &out, &sources, &logs) } else { as_line(&done, &spec, &out) };
         crate::print::out(&text)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Options under this controller, which writes its log.

@@ -1,7 +1,5 @@
 //! `paceline icn gateway`.
 
-use std::process::ExitCode;
-
 use anyhow::Context;
 use paceline_named::gateway::{Gateway, GatewayConfig, PORT};
 
@@ -26,7 +24,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let config = GatewayConfig {
         listen: address("--listen", &args.listen, PORT)?,
         whereabouts: args.places.whereabouts()?,
@@ -37,5 +35,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     crate::print::out(&listening(format!("http://{}", gateway.local_addr()?), args.json))?;
     let runtime = tokio::runtime::Runtime::new().context("a runtime")?;
     runtime.block_on(gateway.run(std::future::pending()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -1,7 +1,6 @@
 //! `paceline icn publish`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -54,7 +53,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let store = Store::create(&args.store)?;
     // Before the work: a key that is malformed or already there is reported before a large file is read.
     let key = match &args.key {
@@ -86,8 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         signed = Some(json!({ "label": label, "version": version, "expires_s": expires }));
     }
     let text = if args.json { as_json(&name, &published, signed) } else { name.to_string() };
-    crate::print::out(&format!("{text}\n"))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(crate::print::out(&format!("{text}\n"))?)
 }
 
 fn as_json(name: &paceline_icn::Name, published: &Published, signed: Option<serde_json::Value>) -> String {

@@ -1,7 +1,6 @@
 //! `paceline icn resolve`.
 
 use std::fmt::Write;
-use std::process::ExitCode;
 
 use paceline_icn::Name;
 use paceline_named::resolver;
@@ -26,7 +25,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let service = address("--resolver", &args.resolver, resolver::PORT)?;
     let patience = patience("--timeout", args.timeout)?;
     let found = resolver::resolve(&args.name, service, patience)?;
@@ -51,6 +50,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             None => writeln!(text, "{}  no answer", place.address),
         };
     }
-    crate::print::out(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(crate::print::out(&text)?)
 }

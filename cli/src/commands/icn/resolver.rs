@@ -1,7 +1,6 @@
 //! `paceline icn resolver`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use paceline_icn::resolve::{Limits, ResolveKey};
 use paceline_named::resolver::{PORT, Service, ServiceConfig};
@@ -33,7 +32,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let config = ServiceConfig {
         listen: address("--listen", &args.listen, PORT)?,
         key: ResolveKey::new(&udp::secret(&args.key)?),
@@ -45,5 +44,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ending = ends.watched()?;
     crate::print::out(&listening(service.local_addr()?, args.json))?;
     service.run(ending.flag(), &mut |trouble| complaint::print(&trouble.to_string()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use paceline_cc::units::Bytes;
 use paceline_cc::{Rate, Spec};
@@ -42,7 +41,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let config = ServerConfig {
         store: args.cache.clone(),
         listen: args.listen,

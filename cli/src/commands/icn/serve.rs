@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use paceline_cc::Rate;
 use paceline_named::router::{Server, ServerConfig};
@@ -38,7 +37,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let config = ServerConfig {
         store: args.store.clone(),
         listen: args.listen,

@@ -10,7 +10,7 @@ use crate::commands::{BadValue, count};
 
 /// What all three have.
 #[derive(clap::Args)]
-pub(super) struct NodeArgs {
+pub(crate) struct NodeArgs {
     /// The interface, in this network namespace.
     #[arg(long, value_name = "NAME")]
     pub(super) interface: String,
@@ -37,7 +37,7 @@ pub(super) enum ProfileName {
 }
 
 #[derive(clap::Args)]
-pub(super) struct SourceArgs {
+pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(super) node: NodeArgs,
     /// Flows with one of these ports at either end, such as 5201,8080; all by default.
@@ -67,7 +67,7 @@ pub(super) struct SourceArgs {
 }
 
 #[derive(clap::Args)]
-pub(super) struct TransitArgs {
+pub(crate) struct TransitArgs {
     #[command(flatten)]
     pub(super) node: NodeArgs,
     /// The node's number, below 2^24; by default the last three octets of the interface's hardware address.
@@ -81,7 +81,7 @@ pub(super) struct TransitArgs {
 }
 
 #[derive(clap::Args)]
-pub(super) struct SinkArgs {
+pub(crate) struct SinkArgs {
     #[command(flatten)]
     pub(super) node: NodeArgs,
     /// Sender and receiver have the clock in common, as on one machine: delays are absolute.

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use paceline_emulator::command::find;
 use paceline_emulator::machine::{Feature, Fitness, loading};
 
-use super::{BUILD, DoctorArgs};
+use super::BUILD;
 use crate::commands::verdicts::{describe, features_as_json};
 use crate::exit::Exit;
 
-pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
     let features = features();
     let features: Vec<&Feature> = features.iter().collect();
-    if args.json {
+    if json {
         crate::print::out(&format!("{}\n", features_as_json(&features)))?;
     } else {
         let mut text = String::new();

@@ -20,17 +20,19 @@ use paceline_kernel::{AGENT, Informant, KernelAgent, Loaded, MODULES, Module};
 
 use super::{Command, ReportsArgs};
 
-pub(super) use paceline_kernel::default::reentered as reentered_as_guard;
+/// Whether this process was started to restore a default: then it does that. To be called first in `main`.
+pub(crate) use paceline_kernel::default::reentered;
 
-pub(super) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::List(args) => list::run(args),
-        Command::Load(args) => hold::load(args),
-        Command::Unload(args) => hold::unload(args),
-        Command::Run(args) => run::run(args),
-        Command::Watch(args) => watch::run(args),
-        Command::Doctor(args) => super::doctor::run(args),
+        Command::List { json } => list::run(*json)?,
+        Command::Load(args) => hold::load(args)?,
+        Command::Unload { of, json } => hold::unload(&of.name, *json)?,
+        Command::Run(args) => return run::run(args),
+        Command::Watch(args) => return watch::run(args),
+        Command::Doctor { json } => return super::doctor::run(*json),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What a name stands for.

@@ -12,10 +12,9 @@ use paceline_lab::mdi::said;
 use super::Synthetic;
 use crate::commands::{check_file, save};
 use crate::complaint::one_line;
-use crate::progress::{Announce, Bar};
 
 #[derive(clap::Args)]
-pub(super) struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// The model: one of verus, copa and sprout, or a file.
     model: PathBuf,
     /// Run it and this controller over unseen synthetic traces, and compare.
@@ -47,10 +46,8 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     let comparison = match &args.against {
         Some(original) => {
             let courses = args.course.courses(args.seed, args.synthetic.max(1));
-            let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals);
-            let compared = compare(&model, original, &courses, args.course.threads, &bar);
-            bar.finish();
-            Some((original.to_string(), compared?))
+            let compared = super::shown(|bar| compare(&model, original, &courses, args.course.threads, bar))?;
+            Some((original.to_string(), compared))
         }
         None => None,
     };

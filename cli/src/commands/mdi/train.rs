@@ -18,10 +18,9 @@ use serde_json::json;
 use super::Synthetic;
 use crate::commands::{BadValue, check_file, save, share};
 use crate::exit::Exit;
-use crate::progress::{Announce, Bar};
 
 #[derive(clap::Args)]
-pub(super) struct TrainArgs {
+pub(crate) struct TrainArgs {
     /// The controller to watch, such as verus or copa:delta=0.1.
     #[arg(long, value_name = "CONTROLLER", value_parser = input::controller)]
     cc: Spec,
@@ -123,10 +122,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         bail!("there is nothing to train on; name traces, or give --synthetic 100");
     }
     let training = Training { controller: args.cc.clone(), epoch: args.epoch, delays, threads: args.course.threads };
-    let progress = bar();
-    let seen = training.watch(&courses, &progress);
-    progress.finish();
-    let seen = seen?;
+    let seen = super::shown(|bar| training.watch(&courses, bar))?;
     let moves = |of: fn(&Move) -> f32| seen.iter().flat_map(|seen| &seen.moves).map(of);
     let grid = match &earlier {
         Some(earlier) => earlier.grid,
@@ -156,10 +152,7 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         None
     } else {
         let untold = counts.model(args.noise, Vec::new());
-        let progress = bar();
-        let compared = compare(&untold, &args.cc, &unseen, args.course.threads, &progress);
-        progress.finish();
-        Some(compared?)
+        Some(super::shown(|bar| compare(&untold, &args.cc, &unseen, args.course.threads, bar))?)
     };
     if let Some(Comparison { pairs, throughput, delay, .. }) = &comparison {
         let many = pairs.len();
@@ -215,10 +208,6 @@ pub(super) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
         args.out.display()
     );
     Ok(Exit::Failed.into())
-}
-
-fn bar() -> Bar {
-    Bar::new("{bar:40} {pos}/{len} runs, {eta} left", Announce::OnTerminals)
 }
 
 /// What a model says of its training set.

@@ -22,7 +22,7 @@ use crate::complaint;
 #[derive(clap::Args)]
 #[command(override_usage = "paceline trace record --listen ADDR [OPTIONS]\n       \
                             paceline trace record ADDR --seconds N [--down FILE] [--up FILE] [OPTIONS]")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The other end: HOST or HOST:PORT, where this command listens.
     #[arg(value_name = "ADDR", required_unless_present = "listen", conflicts_with = "listen")]
     to: Option<String>,

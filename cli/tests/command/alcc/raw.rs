@@ -1,4 +1,4 @@
-//! A client in this process, which does what no client should.
+//! A client in this process, which does what clients must not.
 
 use std::io::IoSlice;
 use std::net::TcpStream;

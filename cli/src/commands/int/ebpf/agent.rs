@@ -1,6 +1,5 @@
 //! `paceline int agent`.
 
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use crate::complaint;
 /// How long a step may wait. Our choice: the signs of life are on time.
 const STEP: Duration = Duration::from_millis(100);
 
-pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &AgentArgs) -> anyhow::Result<()> {
     let ending = Ends::begin()?.watched()?;
     let board = Arc::new(Mutex::new(Board::default()));
     let metrics = args.metrics.map(|address| metrics::answer(address, &board)).transpose()?;
@@ -55,8 +54,7 @@ pub(super) fn run(args: &AgentArgs) -> anyhow::Result<ExitCode> {
             show(&counted(&agent), true)?;
         }
     }
-    show(&counted(&agent), args.json)?;
-    Ok(ExitCode::SUCCESS)
+    show(&counted(&agent), args.json)
 }
 
 fn counted(agent: &TelemetryAgent) -> Map<String, Value> {

@@ -1,7 +1,6 @@
 //! `paceline int source`, `transit` and `sink`.
 
 use std::io::ErrorKind;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use paceline_int::bus::{Heart, MessageBody, MessageKind, PublisherRole, SubjectFilter, flow_number};
@@ -26,7 +25,7 @@ const fn clock(args: &NodeArgs) -> HeaderClock {
     }
 }
 
-pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn source(args: &SourceArgs) -> anyhow::Result<()> {
     let default = SourceOptions::default();
     let options = SourceOptions {
         ports: args.ports.clone(),
@@ -61,7 +60,7 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<ExitCode> {
     counting(&args.node, &ending, source, sweep, |source| counters(source.counters().entries()))
 }
 
-pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<()> {
     let limit = args.limit.map(|limit| match limit {
         QueueLimit::Packets(packets) => KernelQueueLimit::Packets(packets),
         QueueLimit::Octets(octets) => KernelQueueLimit::Bytes(octets),
@@ -92,7 +91,7 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<ExitCode> {
     counting(&args.node, &ending, transit, publish, |transit| counters(transit.counters().entries()))
 }
 
-pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<()> {
     let options = SinkOptions {
         clock: clock(&args.node),
         synced: args.synced,
@@ -134,8 +133,7 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<ExitCode> {
     all.insert("unreadable".to_owned(), sink.unreadable().into());
     all.insert("flows".to_owned(), sink.flows().into());
     all.insert("forgotten".to_owned(), sink.forgotten().into());
-    show(&all, args.node.json)?;
-    Ok(ExitCode::SUCCESS)
+    show(&all, args.node.json)
 }
 
 /// What a second of reports says.
@@ -188,7 +186,7 @@ fn counting<T>(
     mut node: T,
     mut round: impl FnMut(&mut T) -> anyhow::Result<()>,
     now: impl Fn(&T) -> Map<String, Value>,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<()> {
     let mut shown = Instant::now();
     while !ending.has_come() {
         std::thread::sleep(ROUND);
@@ -198,8 +196,7 @@ fn counting<T>(
             show(&now(&node), true)?;
         }
     }
-    show(&now(&node), args.json)?;
-    Ok(ExitCode::SUCCESS)
+    show(&now(&node), args.json)
 }
 
 /// Counters, as a JSON object or as lines for people.

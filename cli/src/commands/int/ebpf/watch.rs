@@ -15,50 +15,42 @@ use super::super::WatchArgs;
 use super::metrics;
 use crate::commands::live::{self, Column, Space, amount, counted, table};
 
-const fn text(title: &'static str, dispensable: u8) -> Column {
-    Column { title, dispensable, number: false }
-}
-
-const fn number(title: &'static str, dispensable: u8) -> Column {
-    Column { title, dispensable, number: true }
-}
-
 const FLOWS: [Column; 11] = [
-    text("SENDER", 9),
-    text("RECEIVER", 0),
-    text("PATH", 5),
-    number("ROOM", 3),
-    number("QUEUE kB", 6),
-    number("WINDOW", 1),
-    number("MEDIUM %", 2),
-    number("QUEUE %", 2),
-    number("UNKNOWN %", 7),
-    number("DELAY ms", 4),
-    text("VERDICT", 8),
+    Column::text("SENDER", 9),
+    Column::text("RECEIVER", 0),
+    Column::text("PATH", 5),
+    Column::number("ROOM", 3),
+    Column::number("QUEUE kB", 6),
+    Column::number("WINDOW", 1),
+    Column::number("MEDIUM %", 2),
+    Column::number("QUEUE %", 2),
+    Column::number("UNKNOWN %", 7),
+    Column::number("DELAY ms", 4),
+    Column::text("VERDICT", 8),
 ];
 
 const HOPS: [Column; 10] = [
-    number("NODE", 0),
-    number("EGRESS", 1),
-    number("ROOM", 2),
-    number("LIMIT", 5),
-    number("QUEUE kB", 6),
-    number("PACKETS/s", 3),
-    number("FLOWS", 4),
-    number("DROPS", 2),
-    number("LINK LOSSES", 7),
-    number("SIGNAL dBm", 8),
+    Column::number("NODE", 0),
+    Column::number("EGRESS", 1),
+    Column::number("ROOM", 2),
+    Column::number("LIMIT", 5),
+    Column::number("QUEUE kB", 6),
+    Column::number("PACKETS/s", 3),
+    Column::number("FLOWS", 4),
+    Column::number("DROPS", 2),
+    Column::number("LINK LOSSES", 7),
+    Column::number("SIGNAL dBm", 8),
 ];
 
 const ENDS: [Column; 8] = [
-    text("ROLE", 1),
-    text("NAME", 0),
-    number("UP s", 5),
-    number("SILENT s", 2),
-    number("FLOWS", 4),
-    number("PUBLISHED", 6),
-    number("DROPPED", 3),
-    number("REFUSED", 3),
+    Column::text("ROLE", 1),
+    Column::text("NAME", 0),
+    Column::number("UP s", 5),
+    Column::number("SILENT s", 2),
+    Column::number("FLOWS", 4),
+    Column::number("PUBLISHED", 6),
+    Column::number("DROPPED", 3),
+    Column::number("REFUSED", 3),
 ];
 
 /// Messages are taken in for this long before anything is shown. Our choice: a sign of life and ten reports of a hop.
@@ -198,7 +190,8 @@ fn as_json(board: &Board, args: &WatchArgs) -> String {
         board.queues.iter().map(object).collect()
     } else if args.ends {
         let ends = board.ends.iter();
-        ends.map(|((role, name), end)| json!({ "role": role.to_string(), "name": name, "health": end.health })).collect()
+        ends.map(|((role, name), end)| json!({ "role": role.to_string(), "name": name, "health": end.health }))
+            .collect()
     } else {
         let object = |flow: &BoardFlow| {
             json!({

@@ -1,6 +1,5 @@
 //! `paceline kernel load` and `unload`.
 
-use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,12 +9,12 @@ use paceline_kernel::{ChangedDefault, Holder, Module};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 
-use super::super::{LoadArgs, UnloadArgs};
+use super::super::LoadArgs;
 use super::slots::LeftToCubic;
 use super::{Held, Named};
 use crate::commands::ending::Ends;
 
-pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     let named = Named::parse(&args.of.name)?;
     let module = named.module();
     if let Some(reason) = module.never_default.filter(|_| args.default) {
@@ -43,10 +42,10 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<ExitCode> {
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Until it is to end.
-fn hold(ends: Ends, held: &Held) -> anyhow::Result<ExitCode> {
+fn hold(ends: Ends, held: &Held) -> anyhow::Result<()> {
     let Some(agent) = held.agent() else {
         ends.wait()?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     let ending = ends.watched()?;
     let mut left = LeftToCubic::new(agent);
@@ -54,7 +53,7 @@ fn hold(ends: Ends, held: &Held) -> anyhow::Result<ExitCode> {
         thread::sleep(LOOK);
         left.say(agent);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// What is loaded, for programs.
@@ -72,8 +71,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks whether it has ended.
 const ROUND: Duration = Duration::from_millis(20);
 
-pub(super) fn unload(args: &UnloadArgs) -> anyhow::Result<ExitCode> {
-    let module = Named::parse(&args.of.name)?.module();
+pub(super) fn unload(name: &str, json: bool) -> anyhow::Result<()> {
+    let module = Named::parse(name)?.module();
     let name = module.name;
     if !module.is_loaded() {
         bail!("{name} is not loaded; see paceline kernel list");
@@ -96,13 +95,13 @@ pub(super) fn unload(args: &UnloadArgs) -> anyhow::Result<ExitCode> {
     }
     let ids: Vec<String> = holders.iter().map(|holder| holder.process.to_string()).collect();
     wait_until_gone(module, &ids)?;
-    crate::print::out(&if args.json {
+    crate::print::out(&if json {
         let processes: Vec<_> = holders.iter().map(|holder| holder.process).collect();
         format!("{}\n", json!({ "module": name, "ended_processes": processes }))
     } else {
         format!("{name} is unloaded: process {} has ended\n", ids.join(", "))
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Whether the process is there for nothing else: one that runs a command would take it along.

@@ -1,12 +1,10 @@
 //! `paceline kernel list`.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 use paceline_kernel::{Holder, Kernel, MODULES, Module, holders};
 use serde_json::{Value, json};
 
-use super::super::ListArgs;
 use crate::commands::live::{Column, Space, table};
 
 /// A module, and how it stands here.
@@ -18,17 +16,17 @@ struct Row {
     holders: Vec<Holder>,
 }
 
-const fn column(title: &'static str) -> Column {
-    Column { title, dispensable: 0, number: false }
-}
+const COLUMNS: [Column; 5] = [
+    Column::text("NAME", 0),
+    Column::text("RUNS HERE", 0),
+    Column::text("LOADED", 0),
+    Column::text("CAN", 0),
+    Column::text("WHAT IT IS", 0),
+];
 
-const COLUMNS: [Column; 5] =
-    [column("NAME"), column("RUNS HERE"), column("LOADED"), column("CAN"), column("WHAT IT IS")];
-
-pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(json: bool) -> anyhow::Result<()> {
     let rows = rows(&Kernel::running(), holders());
-    crate::print::out(&if args.json { as_json(&rows) } else { as_table(&rows) })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(crate::print::out(&if json { as_json(&rows) } else { as_table(&rows) })?)
 }
 
 fn rows(kernel: &Kernel, mut holders: BTreeMap<String, Vec<Holder>>) -> Vec<Row> {

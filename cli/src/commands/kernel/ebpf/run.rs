@@ -21,7 +21,6 @@ use super::{Held, Named};
 use crate::commands::live::counted;
 use crate::commands::save;
 use crate::complaint;
-use crate::exit::not_started;
 
 /// How often signals and the command are looked after.
 const ROUND: Duration = Duration::from_millis(20);
@@ -32,10 +31,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.json {
         Draft::check(path).context("--json")?;
     }
-    let mut command = match unblocked(&args.command) {
-        Ok(command) => command,
-        Err(error) => return Ok(not_started(&error)),
-    };
+    let mut command = unblocked(&args.command)?;
     // Before anything is loaded, and before any thread starts.
     let signals = Signals::take(&PASSED_ON).context("cannot take signals")?;
     let held = named.load_or_share(&args.reports)?;

@@ -13,25 +13,17 @@ use serde_json::{Value, json};
 use super::super::WatchArgs;
 use crate::commands::live::{self, Column, Space, amount, counted, table};
 
-const fn text(title: &'static str, dispensable: u8) -> Column {
-    Column { title, dispensable, number: false }
-}
-
-const fn number(title: &'static str, dispensable: u8) -> Column {
-    Column { title, dispensable, number: true }
-}
-
 const COLUMNS: [Column; 10] = [
-    text("LOCAL", 9),
-    text("PEER", 0),
-    text("CONTROL", 1),
-    number("Mbit/s", 2),
-    number("RTT ms", 3),
-    number("WINDOW", 4),
-    number("IN FLIGHT", 6),
-    number("PACING", 7),
-    number("RESENT", 8),
-    text("STATE", 5),
+    Column::text("LOCAL", 9),
+    Column::text("PEER", 0),
+    Column::text("CONTROL", 1),
+    Column::number("Mbit/s", 2),
+    Column::number("RTT ms", 3),
+    Column::number("WINDOW", 4),
+    Column::number("IN FLIGHT", 6),
+    Column::number("PACING", 7),
+    Column::number("RESENT", 8),
+    Column::text("STATE", 5),
 ];
 
 pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
@@ -40,7 +32,7 @@ pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
     live::show(&args.live, |space| {
         let mut all = diagnosis.all()?;
         all.retain(|one| args.all || MODULES.iter().any(|module| module.name == one.controller));
-        Ok(if args.live.json { as_json(&all) } else { draw(all, space) })
+        Ok(if args.live.json { all.iter().map(|one| format!("{}\n", object(one))).collect() } else { draw(all, space) })
     })
 }
 
@@ -83,10 +75,6 @@ fn rtt_ms(one: &Connection) -> Option<f64> {
 
 fn pacing_mbps(info: &TcpInfo) -> Option<f64> {
     info.pacing().map(Rate::as_mbps)
-}
-
-fn as_json(connections: &[Connection]) -> String {
-    connections.iter().map(|one| format!("{}\n", object(one))).collect()
 }
 
 fn object(one: &Connection) -> Value {
