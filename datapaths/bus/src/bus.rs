@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -35,12 +34,7 @@ pub(crate) struct Shared {
     pub(crate) outbox: Queue<Outgoing>,
     key: Option<PublisherKey>,
     number: Mutex<u64>,
-    published: AtomicU64,
-    pub(crate) sent: AtomicU64,
-    pub(crate) expired: AtomicU64,
-    pub(crate) slow: AtomicU64,
-    pub(crate) lost: AtomicU64,
-    oversize: AtomicU64,
+    figures: Mutex<MessageFigures>,
 }
 
 impl Shared {
@@ -48,10 +42,15 @@ impl Shared {
         (self.options.log)(line);
     }
 
+    /// What became of messages, to be counted.
+    pub(crate) fn figures(&self) -> MutexGuard<'_, MessageFigures> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether a message is too old to be sent; counted then.
     pub(crate) fn is_expired(&self, item: &Outgoing) -> bool {
         let expired = item.number.saturating_add(self.max_age()) < now();
-        self.expired.fetch_add(expired.into(), Ordering::Relaxed);
+        self.figures().expired += u64::from(expired);
         expired
     }
 
@@ -140,13 +139,13 @@ impl Bus {
 
     fn seal_after(&self, last: &mut u64, kind: MessageKind, text: &[u8]) -> Option<Sealed> {
         let shared = &self.shared;
-        shared.published.fetch_add(1, Ordering::Relaxed);
+        shared.figures().published += 1;
         let subject = BusSubject { domain: shared.options.domain.clone(), kind }.to_string();
         let number = now().max(last.saturating_add(1));
         *last = number;
         let bytes = seal(&shared.options.name, shared.key.as_ref(), number, &subject, text);
         let fits = bytes.len() <= MESSAGE_MAX;
-        shared.oversize.fetch_add((!fits).into(), Ordering::Relaxed);
+        shared.figures().oversize += u64::from(!fits);
         fits.then_some(Sealed(Outgoing { subject, number, bytes }))
     }
 
@@ -157,7 +156,7 @@ impl Bus {
         match &self.link {
             Link::Memory(hub) => {
                 hub.pass(&item.subject, &item.bytes);
-                shared.sent.fetch_add(1, Ordering::Relaxed);
+                shared.figures().sent += 1;
             }
             Link::Local { .. } => shared.outbox.push(item),
             #[cfg(feature = "nats")]
@@ -202,17 +201,7 @@ impl Bus {
 
     /// What became of what was published so far.
     pub fn figures(&self) -> MessageFigures {
-        let read = |what: &AtomicU64| what.load(Ordering::Relaxed);
-        let shared = &self.shared;
-        MessageFigures {
-            published: read(&shared.published),
-            sent: read(&shared.sent),
-            dropped: shared.outbox.dropped(),
-            expired: read(&shared.expired),
-            slow: read(&shared.slow),
-            oversize: read(&shared.oversize),
-            lost: read(&shared.lost),
-        }
+        MessageFigures { dropped: self.shared.outbox.dropped(), ..*self.shared.figures() }
     }
 
     /// Which it is; `None`: of this process.
@@ -240,19 +229,7 @@ fn share(options: BusOptions) -> Result<Arc<Shared>, BusError> {
         _ => None,
     };
     let outbox = Queue::new(options.queue);
-    let zero = AtomicU64::default;
-    Ok(Arc::new(Shared {
-        options,
-        outbox,
-        key,
-        number: Mutex::default(),
-        published: zero(),
-        sent: zero(),
-        expired: zero(),
-        slow: zero(),
-        lost: zero(),
-        oversize: zero(),
-    }))
+    Ok(Arc::new(Shared { options, outbox, key, number: Mutex::default(), figures: Mutex::default() }))
 }
 
 /// Microseconds since 1970.

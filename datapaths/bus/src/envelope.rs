@@ -66,7 +66,8 @@ impl<'a> Envelope<'a> {
 /// Puts a text into an envelope for a subject, with a MAC where there is a key.
 pub fn seal(publisher: &str, key: Option<&PublisherKey>, number: u64, subject: &str, body: &[u8]) -> Vec<u8> {
     let line = line(publisher, number);
-    let mac = key.map_or_else(|| "-".to_owned(), |key| HEXLOWER.encode(&key.sign(&covered(subject, &line, body))));
+    let mac =
+        key.map_or_else(|| "-".to_owned(), |key| HEXLOWER.encode(key.sign(&covered(subject, &line, body)).as_ref()));
     let mut bytes = format!("{line} {mac}\n").into_bytes();
     bytes.extend_from_slice(body);
     bytes
@@ -77,8 +78,8 @@ fn line(publisher: &str, number: u64) -> String {
 }
 
 /// What a MAC covers. Neither subject nor line has an end of line in it, so that nothing can move from one to the other.
-fn covered<'a>(subject: &'a str, line: &'a str, body: &'a [u8]) -> [&'a [u8]; 5] {
-    [subject.as_bytes(), b"\n", line.as_bytes(), b"\n", body]
+fn covered(subject: &str, line: &str, body: &[u8]) -> Vec<u8> {
+    [subject.as_bytes(), b"\n", line.as_bytes(), b"\n", body].concat()
 }
 
 #[cfg(test)]

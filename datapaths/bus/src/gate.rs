@@ -7,7 +7,6 @@
 //! Memory is bounded: what is remembered of a subject is forgotten when a repetition of it would be too old.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use strum::VariantArray;
 
@@ -68,7 +67,8 @@ pub enum RefusalReason {
 }
 
 /// A message was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message on {} by {} is refused: {reason}", known(.subject), known(.publisher))]
 pub struct MessageRefused {
     /// Why.
     pub reason: RefusalReason,
@@ -78,12 +78,8 @@ pub struct MessageRefused {
     pub subject: String,
 }
 
-impl fmt::Display for MessageRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = |text: &str| if text.is_empty() { "?".to_owned() } else { text.to_owned() };
-        let (subject, publisher) = (known(&self.subject), known(&self.publisher));
-        write!(f, "a message on {subject} by {publisher} is refused: {}", self.reason)
-    }
+fn known(text: &str) -> &str {
+    if text.is_empty() { "?" } else { text }
 }
 
 /// How many messages were let in, and refused for each reason.

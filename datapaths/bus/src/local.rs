@@ -115,11 +115,11 @@ fn deliver(folder: &Path, shared: &Shared, ended: &AtomicBool) {
         let message = [item.subject.as_bytes(), b"\n", &item.bytes].concat();
         peers.retain(|_, peer| match send(&*peer, &message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(_) => {
-                shared.sent.fetch_add(1, Ordering::Relaxed);
+                shared.figures().sent += 1;
                 true
             }
             Err(Errno::AGAIN | Errno::NOBUFS) => {
-                shared.slow.fetch_add(1, Ordering::Relaxed);
+                shared.figures().slow += 1;
                 true
             }
             Err(_) => false,

@@ -268,7 +268,7 @@ impl Server {
 
     fn down(&mut self) {
         if self.connected.swap(false, Ordering::AcqRel) {
-            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+            self.shared.figures().lost += 1;
         }
         self.trouble("the server is gone");
     }
@@ -282,9 +282,9 @@ impl Server {
             }
             let Outgoing { subject, bytes, .. } = item;
             match tokio::time::timeout(PASS, client.publish(subject, bytes.into())).await {
-                Ok(Ok(())) => _ = self.shared.sent.fetch_add(1, Ordering::Relaxed),
+                Ok(Ok(())) => self.shared.figures().sent += 1,
                 // Refused by the client: the connection ends, or has.
-                _ => _ = self.shared.expired.fetch_add(1, Ordering::Relaxed),
+                _ => self.shared.figures().expired += 1,
             }
         }
     }

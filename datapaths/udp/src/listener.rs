@@ -249,7 +249,7 @@ impl Listener {
         let mut cookie = [0; size_of::<Cookie>()];
         let (time, mac) = cookie.split_at_mut(STAMP);
         time.copy_from_slice(&now.as_nanos().to_be_bytes()[8 - STAMP..]);
-        mac.copy_from_slice(&seal::mac(&self.secret, &[&vouched(time, from, random)]));
+        mac.copy_from_slice(seal::mac(&self.secret, &vouched(time, from, random)).as_ref());
         cookie
     }
 

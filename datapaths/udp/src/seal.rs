@@ -51,11 +51,6 @@ impl SessionKey {
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
-
-    /// HMAC-SHA256 under this key over `parts`, one after the other.
-    pub(crate) fn mac(&self, parts: &[&[u8]]) -> [u8; 32] {
-        mac(&self.0, parts)
-    }
 }
 
 impl fmt::Debug for SessionKey {
@@ -67,15 +62,9 @@ impl fmt::Debug for SessionKey {
 /// Bytes of HMAC-SHA256.
 pub(crate) const MAC: usize = 32;
 
-/// HMAC-SHA256 over `parts`, one after the other.
-pub(crate) fn mac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; MAC] {
-    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
-    for part in parts {
-        context.update(part);
-    }
-    let mut tag = [0; MAC];
-    tag.copy_from_slice(context.sign().as_ref());
-    tag
+/// HMAC-SHA256 over `message`.
+pub(crate) fn mac(key: &[u8; 32], message: &[u8]) -> hmac::Tag {
+    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message)
 }
 
 /// Whether `tag` is HMAC-SHA256 over `message`, in constant time.
@@ -121,9 +110,9 @@ impl Session {
     /// A session under `key`.
     pub fn keyed(id: u32, key: &SessionKey, client: &Random, server: &Random, side: SessionSide) -> Self {
         let derive = |label: &[u8]| {
-            let bytes = key.mac(&[b"paceline udp 1 ", label, &id.to_be_bytes(), client, server]);
+            let bytes = mac(&key.0, &[b"paceline udp 1 ", label, &id.to_be_bytes(), client, server].concat());
             // Refuses keys of another length alone.
-            let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes);
+            let key = UnboundKey::new(&CHACHA20_POLY1305, bytes.as_ref());
             LessSafeKey::new(key.unwrap_or_else(|_| unreachable!("the key has the algorithm's length")))
         };
         let (up, down) = (derive(b"client"), derive(b"server"));

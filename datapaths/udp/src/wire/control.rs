@@ -284,8 +284,8 @@ fn packet(
     let mut out = Vec::with_capacity(super::HEADER + 2 * RANDOM + 2 * MOST_TEXT + PROOF);
     header.write(&mut out)?;
     body(&mut out)?;
-    let tag = seal::mac(key, &[&out]);
-    out.extend_from_slice(&tag);
+    let tag = seal::mac(key, &out);
+    out.extend_from_slice(tag.as_ref());
     Ok(out)
 }
 
