@@ -20,8 +20,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -282,7 +282,7 @@ impl Shared {
             }
             looked = monotonic();
             self.live(looked);
-            Counting::note(&self.counting.wakes);
+            self.counting.note(|figures| figures.wakes += 1);
             reports.consume()?;
             let mut flows = flows.borrow_mut();
             // It counts wakes; how many there were is of no interest.

@@ -1,7 +1,6 @@
 //! What an agent counts.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use paceline_cc::histogram::Histogram;
@@ -34,58 +33,37 @@ pub struct AgentFigures {
 }
 
 /// Written by the agent's thread, read by others.
-pub(super) struct Counting {
-    pub(super) steered: AtomicU64,
-    pub(super) declined: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) reports: AtomicU64,
-    pub(super) telemetry: AtomicU64,
-    pub(super) wakes: AtomicU64,
+pub(super) struct Counting(Mutex<Counted>);
+
+struct Counted {
+    figures: AgentFigures,
     /// In microseconds.
-    reactions: Mutex<Histogram>,
+    reactions: Histogram,
 }
 
 impl Counting {
     pub(super) fn new() -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            steered: zero(),
-            declined: zero(),
-            refused: zero(),
-            reports: zero(),
-            telemetry: zero(),
-            wakes: zero(),
-            reactions: Mutex::new(Histogram::new(2)),
-        }
+        Self(Mutex::new(Counted { figures: AgentFigures::default(), reactions: Histogram::new(2) }))
     }
 
-    pub(super) fn note(what: &AtomicU64) {
-        what.fetch_add(1, Ordering::Relaxed);
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn note(&self, what: impl FnOnce(&mut AgentFigures)) {
+        what(&mut self.counted().figures);
     }
 
     /// An answer was written `micros` after the event.
     pub(super) fn reacted(&self, micros: u64) {
-        self.reactions.lock().unwrap_or_else(PoisonError::into_inner).record(micros);
-    }
-
-    /// The time that `share` of the reactions did not exceed, to a hundredth.
-    fn quantile(&self, share: f64) -> Duration {
-        Duration::from_micros(self.reactions.lock().unwrap_or_else(PoisonError::into_inner).quantile(share))
+        self.counted().reactions.record(micros);
     }
 
     pub(super) fn figures(&self) -> AgentFigures {
-        let read = |what: &AtomicU64| what.load(Ordering::Relaxed);
-        AgentFigures {
-            steered: read(&self.steered),
-            declined: read(&self.declined),
-            refused: read(&self.refused),
-            reports: read(&self.reports),
-            telemetry: read(&self.telemetry),
-            wakes: read(&self.wakes),
-            reaction_p50: self.quantile(0.5),
-            reaction_p99: self.quantile(0.99),
-            ..AgentFigures::default()
-        }
+        let counted = self.counted();
+        // The time that a share of the reactions did not exceed, to a hundredth.
+        let quantile = |share| Duration::from_micros(counted.reactions.quantile(share));
+        AgentFigures { reaction_p50: quantile(0.5), reaction_p99: quantile(0.99), ..counted.figures }
     }
 }
 

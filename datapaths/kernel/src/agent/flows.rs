@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use paceline_cc::datapath::TCP_AGENT;
 use paceline_cc::observe::{Observed, Observer};
@@ -74,7 +73,7 @@ impl Flows {
         let Some(report) = Report::read(bytes).filter(|report| (report.slot as usize) < self.flows.len()) else {
             return;
         };
-        Counting::note(&self.counting.reports);
+        self.counting.note(|figures| figures.reports += 1);
         match report.kind {
             Kind::New => {
                 self.end(report.slot);
@@ -101,7 +100,7 @@ impl Flows {
             if self.slots.get(&flow.ends) == Some(&slot) {
                 self.slots.remove(&flow.ends);
             }
-            self.counting.steered.fetch_sub(1, Ordering::Relaxed);
+            self.counting.note(|figures| figures.steered -= 1);
         }
     }
 
@@ -111,12 +110,12 @@ impl Flows {
         let spec = chosen.and_then(|spec| match TCP_AGENT.carries(&spec) {
             Ok(()) => Some(spec),
             Err(_) => {
-                Counting::note(&self.counting.refused);
+                self.counting.note(|figures| figures.refused += 1);
                 None
             }
         });
         let Some(spec) = spec else {
-            Counting::note(&self.counting.declined);
+            self.counting.note(|figures| figures.declined += 1);
             self.answers.write(report.slot, &Answer { flags: DECLINED, ..answer });
             return;
         };
@@ -129,7 +128,7 @@ impl Flows {
         self.slots.insert(ends, report.slot);
         let flow = Flow { counted, answer, ends, armed: Time::NEVER, heard: counters.at };
         self.flows[report.slot as usize] = Some(Box::new(flow));
-        Counting::note(&self.counting.steered);
+        self.counting.note(|figures| figures.steered += 1);
         self.answer(report.slot, Some(report));
     }
 
@@ -149,7 +148,7 @@ impl Flows {
         };
         if let Some(telemetry) = item.telemetry(now) {
             flow.counted.telemetry(&telemetry);
-            Counting::note(&self.counting.telemetry);
+            self.counting.note(|figures| figures.telemetry += 1);
             self.answer(slot, None);
         }
     }
