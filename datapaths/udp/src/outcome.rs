@@ -50,6 +50,13 @@ pub enum Trouble {
     Socket(#[from] io::Error),
 }
 
+impl Trouble {
+    /// What the system said when something was to come from `peer`.
+    pub(crate) fn hearing(peer: SocketAddr, error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::ConnectionRefused { Self::Refused { peer } } else { Self::Socket(error) }
+    }
+}
+
 /// What a sender leaves behind.
 #[derive(Clone, Debug)]
 pub struct SenderOutcome {

@@ -8,7 +8,6 @@
 mod session;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use paceline_cc::{Ecn, Nanos, Rate, Time};
 use paceline_linux::clock::Clock;
@@ -140,7 +139,7 @@ impl Terms {
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordingSide {
+enum RecordingSide {
     /// It asked for the recording, records the direction to it, and says when it is over.
     Client,
     /// It was asked.
@@ -169,19 +168,18 @@ fn below(ipv4: bool, overhead: usize) -> u32 {
 /// Runs one end to its end. `overhead` is what sealing adds to a packet. `keep` gets a server's trace before the client is informed.
 ///
 /// # Errors
-/// [`TransferError`] when the peer is silent for `patience`, gives up, or this end was asked to stop.
-pub fn record(
+/// [`TransferError`] when the peer is silent for `patience`, or gives up.
+fn record(
     channel: Channel,
     terms: &Terms,
     side: RecordingSide,
     overhead: usize,
     patience: Nanos,
-    stop: &AtomicBool,
     keep: &mut dyn FnMut(&[u8]),
 ) -> Result<EndRecording, TransferError> {
     // Its own, because instants of a session end after three days.
     let mut end = Recorder::new(channel, Clock::new(), terms, side, overhead);
-    let ended = end.run(patience, stop);
+    let ended = end.run(patience);
     if let Err(trouble) = &ended
         && !matches!(trouble, TransferError::PeerFailed)
     {
@@ -236,12 +234,9 @@ impl Recorder {
     }
 
     /// Until it is over by the clock at a client, or by the client's word at a server.
-    fn run(&mut self, patience: Nanos, stop: &AtomicBool) -> Result<(), TransferError> {
+    fn run(&mut self, patience: Nanos) -> Result<(), TransferError> {
         loop {
             let now = self.clock.now();
-            if stop.load(Ordering::Relaxed) {
-                return Err(TransferError::Stopped);
-            }
             if now >= self.heard + patience {
                 let (peer, seconds) = (self.channel.peer(), now.since(self.heard).as_secs_f64());
                 return Err(Trouble::Silent { peer, seconds }.into());
@@ -317,11 +312,8 @@ impl Recorder {
                 Incoming::Close(close) => closed = Some(close),
             }
         });
-        match got {
-            Ok(_) => Ok(closed),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Err(Trouble::Refused { peer }.into()),
-            Err(error) => Err(Trouble::from(error).into()),
-        }
+        got.map_err(|error| Trouble::hearing(peer, error))?;
+        Ok(closed)
     }
 
     fn finish(mut self, patience: Nanos, keep: &mut dyn FnMut(&[u8])) -> Result<EndRecording, TransferError> {

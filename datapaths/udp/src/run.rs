@@ -405,15 +405,9 @@ impl ReceivingEnd {
 
 /// A host that says that no program listens ends a run that has any end but its deadline.
 fn heard(got: io::Result<usize>, patience: Nanos, peer: SocketAddr) -> Result<(), Trouble> {
-    match got {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            if patience < Nanos::MAX {
-                Err(Trouble::Refused { peer })
-            } else {
-                Ok(())
-            }
-        }
-        result => Ok(result.map(drop)?),
+    match got.map_err(|error| Trouble::hearing(peer, error)) {
+        Err(Trouble::Refused { .. }) if patience == Nanos::MAX => Ok(()),
+        result => result.map(drop),
     }
 }
 

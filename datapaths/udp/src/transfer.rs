@@ -473,8 +473,5 @@ fn hear(channel: &mut Channel, clock: Clock, heard: &mut Option<Close>) -> Resul
             *heard = Some(close);
         }
     });
-    got.map(drop).map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => Trouble::Refused { peer }.into(),
-        _ => Trouble::Socket(error).into(),
-    })
+    got.map(drop).map_err(|error| Trouble::hearing(peer, error).into())
 }

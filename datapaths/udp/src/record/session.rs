@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::{Nanos, Rate};
@@ -54,8 +53,7 @@ pub fn ask(
 ) -> Result<EndRecording, RecordError> {
     let hello = hello(SessionJob::Record, terms.text());
     let (channel, _) = connect(peer, key, hello, OFFLOAD, Clock::new(), patience)?;
-    let never = AtomicBool::new(false);
-    Ok(record(channel, terms, RecordingSide::Client, overhead(key), patience, &never, &mut |_| {})?)
+    Ok(record(channel, terms, RecordingSide::Client, overhead(key), patience, &mut |_| {})?)
 }
 
 /// Brings the trace that `peer` recorded, which has so many bytes ([`EndRecording::other`]).
@@ -214,7 +212,6 @@ impl RecordSession {
         let Self { channel, work, waiting, overhead, patience } = self;
         match work {
             Work::Record(terms, recording) => {
-                let never = AtomicBool::new(false);
                 let mut recording = Some(recording);
                 let mut keep = |trace: &[u8]| {
                     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,7 +222,7 @@ impl RecordSession {
                     // The link is free from now on.
                     recording = None;
                 };
-                let recorded = record(channel, &terms, RecordingSide::Server, overhead, patience, &never, &mut keep)?;
+                let recorded = record(channel, &terms, RecordingSide::Server, overhead, patience, &mut keep)?;
                 Ok(RecordEnd::Recorded { seconds: terms.seconds, sent: recorded.sent })
             }
             Work::Give(plan, trace) => {
