@@ -10,9 +10,9 @@ pub mod interface;
 pub mod layout;
 pub mod link;
 pub mod listening;
-pub mod messages;
 #[cfg(feature = "namespaces")]
 pub mod memory;
+pub mod messages;
 #[cfg(feature = "namespaces")]
 pub mod namespace;
 pub mod netlink;
