@@ -28,25 +28,23 @@ struct Program {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Flows {
-    program: String,
-    pid: u32,
+    #[prometheus(flatten)]
+    program: Program,
     controller: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Limited {
-    program: String,
-    pid: u32,
-    controller: String,
+    #[prometheus(flatten)]
+    flows: Flows,
     mode: String,
     limited_by: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Statistic {
-    program: String,
-    pid: u32,
-    controller: String,
+    #[prometheus(flatten)]
+    flows: Flows,
     statistic: &'static str,
 }
 
@@ -83,8 +81,7 @@ impl Series {
         let values = lines.iter().map(|line| figure.of(line));
         match self {
             Self::Total(family) => {
-                let program = Program { program: flows.program.clone(), pid: flows.pid };
-                family.get_or_create(&program).inc_by(sum(values));
+                family.get_or_create(&flows.program).inc_by(sum(values));
             }
             Self::Count(family) => {
                 family.get_or_create(flows).set(sum(values).cast_signed());
@@ -124,8 +121,7 @@ fn spread(family: &Amounts<Statistic>, flows: &Flows, mut millis: Vec<f64>) {
     millis.sort_by(f64::total_cmp);
     for (statistic, quantile) in STATISTICS.iter().filter(|_| !millis.is_empty()) {
         let rank = (quantile * millis.len() as f64).ceil() as usize;
-        let Flows { program, pid, controller } = flows.clone();
-        let labels = Statistic { program, pid, controller, statistic };
+        let labels = Statistic { flows: flows.clone(), statistic };
         family.get_or_create(&labels).set(millis[rank.clamp(1, millis.len()) - 1] / 1e3);
     }
 }
@@ -161,12 +157,10 @@ pub fn registry(answers: &Answers) -> Registry {
         let mut lines: Vec<&Line> = process.sockets.iter().collect();
         lines.sort_by(|a, b| a.controller.cmp(&b.controller));
         for alike in lines.chunk_by(|a, b| a.controller == b.controller) {
-            let (program, pid, controller) = (&process.program, process.pid, &alike[0].controller);
-            let flows = Flows { program: program.clone(), pid, controller: controller.clone() };
+            let flows = Flows { program: program.clone(), controller: alike[0].controller.clone() };
             for line in alike {
                 let (mode, limited_by) = (line.mode.clone(), line.limited_by.clone());
-                let Flows { program, pid, controller } = flows.clone();
-                sockets.get_or_create(&Limited { program, pid, controller, mode, limited_by }).inc();
+                sockets.get_or_create(&Limited { flows: flows.clone(), mode, limited_by }).inc();
             }
             for (figure, _, series) in &offered {
                 series.take(figure, &flows, alike);

@@ -21,8 +21,8 @@ struct Way {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Lost {
-    sink: String,
-    path: String,
+    #[prometheus(flatten)]
+    way: Way,
     cause: &'static str,
 }
 
@@ -67,8 +67,7 @@ fn packets(registry: &mut Registry, board: &Board) {
             ("unknown", packets.lost_unknown),
         ];
         for (cause, count) in causes {
-            let Way { sink, path } = way.clone();
-            lost.get_or_create(&Lost { sink, path, cause }).inc_by(count);
+            lost.get_or_create(&Lost { way: way.clone(), cause }).inc_by(count);
         }
     }
     registry.register("expected_packets", "Wire packets that were due", expected);
