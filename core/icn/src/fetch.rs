@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::flow::{FlowConfig, RequestFlow};
-use crate::hash::derived;
+use crate::hash::{UnitHash, derived};
 use crate::manifest::Manifest;
 use crate::name::{Name, NameKind};
 use crate::signed::{BadRecord, SignedRecord};
@@ -208,6 +208,11 @@ impl Fetch {
             rtt: None,
             stats: FetchStats::default(),
         }
+    }
+
+    /// Hashes of units come from here.
+    pub fn hash_with(&mut self, hash: UnitHash) {
+        self.verifier.hash_with(hash);
     }
 
     /// The object's name.

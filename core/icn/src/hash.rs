@@ -17,6 +17,9 @@ pub enum Tag {
     Record = 3,
 }
 
+/// What computes the hash of a unit: [`hash_of_unit`], or what knows it already.
+pub type UnitHash = fn(Tag, &[u8]) -> [u8; 32];
+
 /// The hash of a unit.
 pub fn hash_of_unit(tag: Tag, bytes: &[u8]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);

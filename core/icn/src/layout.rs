@@ -138,13 +138,22 @@ impl Layout {
     /// The unit that holds the hash of `unit`, and which of its hashes that is. `None` for the manifest, which the name is the hash
     /// of, for the unit below it, whose hash the manifest holds, and past the end.
     pub fn parent(&self, unit: u64) -> Option<(u64, usize)> {
-        let (level, first) = match self.place(unit)? {
+        self.above(self.place(unit)?).map(|(parent, _, slot)| (parent, slot))
+    }
+
+    /// The same of the unit at `place`, with the place of that which holds the hash.
+    pub(crate) fn above(&self, place: UnitPlace) -> Option<(u64, UnitPlace, usize)> {
+        let (level, first) = match place {
             UnitPlace::Manifest => return None,
             UnitPlace::Index { level, first } => (level, first),
             UnitPlace::Data { index } => (0, index),
         };
-        (level < self.height)
-            .then(|| (self.index_of(first, level + 1), (first / span(level as usize) % FANOUT) as usize))
+        if level >= self.height {
+            return None;
+        }
+        let above = UnitPlace::Index { level: level + 1, first: first - first % span(level as usize + 1) };
+        let slot = first / span(level as usize) % FANOUT;
+        Some((self.index_of(first, level + 1), above, slot as usize))
     }
 
     /// Hashes that the index unit of `level` above data unit `first` holds.
@@ -165,10 +174,14 @@ impl Layout {
 
     /// Bytes of `unit`: [`UNIT`], but for the last; 0 past the end.
     pub fn bytes_of(&self, unit: u64) -> usize {
-        match self.place(unit) {
-            None => 0,
-            Some(UnitPlace::Data { index }) => (self.length - index * UNIT as u64).min(UNIT as u64) as usize,
-            Some(_) => UNIT,
+        self.place(unit).map_or(0, |place| self.bytes_at(place))
+    }
+
+    /// The same of the unit at `place`, which is before the end.
+    pub(crate) fn bytes_at(&self, place: UnitPlace) -> usize {
+        match place {
+            UnitPlace::Data { index } => (self.length - index * UNIT as u64).min(UNIT as u64) as usize,
+            UnitPlace::Manifest | UnitPlace::Index { .. } => UNIT,
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::UNIT;
-use crate::hash::{Tag, hash_of_unit};
+use crate::hash::{Tag, UnitHash, hash_of_unit};
 use crate::layout::{HASH_BYTES, Layout, UnitPlace};
 use crate::manifest::{Manifest, name_of};
 use crate::name::{Name, NameKind};
@@ -23,6 +23,16 @@ const LEAST: usize = 11;
 /// Head of an index unit.
 pub(crate) const fn head(level: u32, first: u64) -> [u8; HEAD] {
     ((level as u64) << 56 | first & ((1 << 56) - 1)).to_be_bytes()
+}
+
+/// The index unit of a level above data unit `first`, of the hashes of the units one level below.
+pub fn index_unit(level: u32, first: u64, hashes: impl Iterator<Item = [u8; 32]>) -> Box<[u8; UNIT]> {
+    let mut bytes = Box::new([0; UNIT]);
+    bytes[..HEAD].copy_from_slice(&head(level, first));
+    for (place, hash) in bytes[HEAD..].chunks_exact_mut(HASH_BYTES).zip(hashes) {
+        place.copy_from_slice(&hash[..HASH_BYTES]);
+    }
+    bytes
 }
 
 /// What a verifier says of a unit.
@@ -50,6 +60,7 @@ pub struct Verifier {
     /// Index units that have been checked, while units below them are to come, by their numbers.
     held: BTreeMap<u64, Held>,
     limit: usize,
+    hash: UnitHash,
     /// Everything below the manifest was checked.
     done: bool,
 }
@@ -88,7 +99,19 @@ impl Verifier {
     /// object is forgotten: it has to come again before more units below it can be checked, and those that were checked are
     /// [`UnitVerdict::Genuine`] again when they come again.
     pub fn with_limit(name: &Name, limit: usize) -> Self {
-        Self { name: *name, object: None, held: BTreeMap::new(), limit: limit.max(LEAST), done: false }
+        Self {
+            name: *name,
+            object: None,
+            held: BTreeMap::new(),
+            limit: limit.max(LEAST),
+            hash: hash_of_unit,
+            done: false,
+        }
+    }
+
+    /// Hashes of index and data units come from here.
+    pub fn hash_with(&mut self, hash: UnitHash) {
+        self.hash = hash;
     }
 
     /// The manifest, when it has come.
@@ -120,7 +143,7 @@ impl Verifier {
     /// checked, was checked, or is past the end.
     pub fn missing_for(&self, unit: u64) -> Option<u64> {
         let Some((manifest, layout)) = &self.object else { return (unit > 0).then_some(0) };
-        match self.standing(manifest, layout, unit) {
+        match self.standing(manifest, layout, unit, layout.place(unit)?) {
             Standing::Behind(missing) => Some(missing),
             Standing::Expected(..) | Standing::Known => None,
         }
@@ -129,7 +152,8 @@ impl Verifier {
     /// Whether `unit` was found genuine before.
     pub fn knows(&self, unit: u64) -> bool {
         let Some((manifest, layout)) = &self.object else { return false };
-        unit == 0 || layout.place(unit).is_some() && matches!(self.standing(manifest, layout, unit), Standing::Known)
+        let known = |place| matches!(self.standing(manifest, layout, unit, place), Standing::Known);
+        unit == 0 || layout.place(unit).is_some_and(known)
     }
 
     /// Checks a unit.
@@ -138,24 +162,24 @@ impl Verifier {
             return if unit > 0 { UnitVerdict::Early } else { self.begin(bytes) };
         };
         let layout = *layout;
-        let tag = match layout.place(unit) {
-            None => return UnitVerdict::Foreign,
-            Some(UnitPlace::Manifest) => return UnitVerdict::Known,
-            Some(UnitPlace::Index { .. }) => Tag::Index,
-            Some(UnitPlace::Data { .. }) => Tag::Data,
+        let Some(place) = layout.place(unit) else { return UnitVerdict::Foreign };
+        let tag = match place {
+            UnitPlace::Manifest => return UnitVerdict::Known,
+            UnitPlace::Index { .. } => Tag::Index,
+            UnitPlace::Data { .. } => Tag::Data,
         };
-        let (hash, compared) = match self.standing(manifest, &layout, unit) {
+        let (hash, compared) = match self.standing(manifest, &layout, unit, place) {
             Standing::Known => return UnitVerdict::Known,
             Standing::Behind(_) => return UnitVerdict::Early,
             Standing::Expected(hash, compared) => (hash, compared),
         };
-        if bytes.len() != layout.bytes_of(unit) || hash_of_unit(tag, bytes)[..compared] != hash[..compared] {
+        if bytes.len() != layout.bytes_at(place) || (self.hash)(tag, bytes)[..compared] != hash[..compared] {
             return UnitVerdict::Corrupt;
         }
-        match layout.place(unit) {
-            Some(UnitPlace::Index { level, first }) => self.hold(&layout, unit, level, first, bytes),
+        match place {
+            UnitPlace::Index { level, first } => self.hold(&layout, unit, level, first, bytes),
             _ => {
-                self.complete(&layout, unit);
+                self.complete(&layout, place);
                 UnitVerdict::Genuine
             }
         }
@@ -166,14 +190,12 @@ impl Verifier {
     pub fn have(&mut self, unit: u64) -> bool {
         let Some((manifest, layout)) = &self.object else { return false };
         let layout = *layout;
-        if !matches!(layout.place(unit), Some(UnitPlace::Data { .. })) {
-            return false;
-        }
-        match self.standing(manifest, &layout, unit) {
+        let Some(place @ UnitPlace::Data { .. }) = layout.place(unit) else { return false };
+        match self.standing(manifest, &layout, unit, place) {
             Standing::Known => true,
             Standing::Behind(_) => false,
             Standing::Expected(..) => {
-                self.complete(&layout, unit);
+                self.complete(&layout, place);
                 true
             }
         }
@@ -190,12 +212,12 @@ impl Verifier {
         UnitVerdict::Genuine
     }
 
-    /// Where `unit`, which is not the manifest, stands.
-    fn standing(&self, manifest: &Manifest, layout: &Layout, unit: u64) -> Standing {
+    /// Where `unit`, which is at `place` and not the manifest, stands.
+    fn standing(&self, manifest: &Manifest, layout: &Layout, unit: u64, place: UnitPlace) -> Standing {
         if self.done || self.held.contains_key(&unit) {
             return Standing::Known;
         }
-        let Some((parent, slot)) = layout.parent(unit) else {
+        let Some((parent, above, slot)) = layout.above(place) else {
             return Standing::Expected(manifest.root, 32);
         };
         if let Some(held) = self.held.get(&parent) {
@@ -207,7 +229,7 @@ impl Verifier {
             return Standing::Expected(hash, HASH_BYTES);
         }
         // The parent is not there because it did not come yet, or because nothing below it is missing any more.
-        match self.standing(manifest, layout, parent) {
+        match self.standing(manifest, layout, parent, above) {
             Standing::Expected(..) => Standing::Behind(parent),
             other => other,
         }
@@ -232,10 +254,10 @@ impl Verifier {
         UnitVerdict::Genuine
     }
 
-    /// `unit` and everything below it was checked.
-    fn complete(&mut self, layout: &Layout, mut unit: u64) {
+    /// The unit at `place` and everything below it was checked.
+    fn complete(&mut self, layout: &Layout, mut place: UnitPlace) {
         loop {
-            let Some((parent, slot)) = layout.parent(unit) else {
+            let Some((parent, above, slot)) = layout.above(place) else {
                 self.done = true;
                 return;
             };
@@ -245,7 +267,7 @@ impl Verifier {
                 return;
             }
             self.held.remove(&parent);
-            unit = parent;
+            place = above;
         }
     }
 }

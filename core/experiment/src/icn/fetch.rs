@@ -10,6 +10,7 @@ use paceline_icn::{Fetch, FetchConfig, Output, RequestFlow, SourceId, UNIT};
 use paceline_transport::{SenderStats, Steering};
 
 use super::SyntheticObject;
+use super::object::hash_of;
 use crate::config::Flow;
 use crate::node::{Node, UdpPacket};
 use crate::seed::Seed;
@@ -51,8 +52,10 @@ impl FetchNode {
 
     /// A fetch of all of an object, which has no source yet. Each source gets a controller of its own.
     pub fn new(config: FetchConfig, object: &Arc<SyntheticObject>, controller: Spec, now: Time, seed: Seed) -> Self {
+        let mut fetch = Fetch::new(config, *object.name(), 0..u64::MAX, seed.derive("fetch"));
+        fetch.hash_with(hash_of);
         Self {
-            fetch: Fetch::new(config, *object.name(), 0..u64::MAX, seed.derive("fetch")),
+            fetch,
             object: Arc::clone(object),
             controller,
             seed,
