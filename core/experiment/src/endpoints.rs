@@ -70,7 +70,7 @@ pub struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// A controller of the flow, seen by whoever asked to.
+    /// A controller of the flow, seen by the observer that asked for it.
     pub fn controller(&mut self, spec: &Spec, layer: Layer) -> Box<dyn Controller> {
         Observed::wrap(spec.build(self.env), (self.observer)(spec, layer))
     }

@@ -105,7 +105,7 @@ impl fmt::Display for ReportTrace {
     }
 }
 
-/// A text that is no [`ReportTrace`].
+/// A text that is not a [`ReportTrace`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTrace {
     /// Not a letter and a number.

@@ -135,7 +135,7 @@ fn a_time_out_in_slow_start_does_not_lock_it_at_a_few_packets() {
     }
 }
 
-/// A round-trip time beyond the delay that ends slow start (500 ms) is no queue.
+/// A round-trip time beyond the delay that ends slow start (500 ms) is not a queue.
 #[test]
 fn a_long_path_is_filled() {
     for rtt in [400, 510, 600, 800] {

@@ -226,7 +226,7 @@ fn a_loss_that_never_was_changes_no_later_reduction() {
 }
 
 #[test]
-fn marks_before_any_rtt_is_known_hold_nobody() {
+fn marks_before_any_rtt_is_known_hold_no_flow() {
     for spec in window_controllers() {
         let mut flow = settled(&spec, true, 0);
         flow.send(3, 1448, Nanos::from_millis(100));
@@ -237,7 +237,7 @@ fn marks_before_any_rtt_is_known_hold_nobody() {
 }
 
 #[test]
-fn time_outs_in_a_row_hold_nobody() {
+fn timeouts_in_a_row_hold_no_flow() {
     for spec in window_controllers() {
         let mut flow = settled(&spec, false, 10);
         for _ in 0..4 {

@@ -33,7 +33,7 @@ fn a_captured_header_is_read_first_hop_first() {
     assert_eq!((header.capacity_hops, header.overflow, header.edge, header.standard), (2, false, Some(edge()), None));
     let [linux, ours] = header.records[..] else { panic!("{header:?}") };
     assert_eq!((linux.node, linux.hop_limit, linux.ingress, linux.egress), (7, 63, Some(100), Some(101)));
-    // Linux writes a constant where our words are: this one is no help to anyone.
+    // Linux writes a constant where our words are: this one means nothing.
     assert_eq!((linux.room_packets, linux.flows, linux.queue_bytes), (Some(0xdead), Some(0xbe), Some(0)));
     assert_eq!((ours.node, ours.room_packets, ours.flows), (0x22_2222, Some(59), Some(1)));
     // 0x90 = 144: 2^18.

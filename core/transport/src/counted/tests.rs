@@ -403,7 +403,7 @@ fn a_short_silence_of_reports_costs_no_byte() {
     let rest = Counters { at: Time::from_millis(150), una: 120 * MSS, ahead: 0, in_flight: 0, resent: 4, ..all };
     flow.report(&rest);
     assert_eq!(flow.bytes_delivered(), 120 * MSS);
-    // What is older, or turns back, is no news.
+    // What is older, or turns back, is not new.
     flow.report(&all);
     assert_eq!((flow.bytes_delivered(), flow.last().una), (120 * MSS, 120 * MSS));
 }

@@ -112,7 +112,7 @@ impl Transfer {
             .name("quic receiver".to_owned())
             .spawn(move || {
                 let lasting = until_then(clock, until) + FAREWELL;
-                let received = unless_nobody(paceline_quic::serve(far, &identity, &mut sink, lasting));
+                let received = unless_no_peer(paceline_quic::serve(far, &identity, &mut sink, lasting));
                 received.map(|received| (received, sink))
             })
             .map_err(|source| FlowError::Thread { flow: name.clone(), source })?;
@@ -121,7 +121,7 @@ impl Transfer {
         let lasting = until_then(clock, until);
         let sending = Sending { to, certificate: &certificate, controller: &controller, lasting };
         let over = Instant::now() + lasting;
-        let sent = unless_nobody(paceline_quic::send(near, &sending, &mut source));
+        let sent = unless_no_peer(paceline_quic::send(near, &sending, &mut source));
         let received = receiver.join().map_err(|_| FlowError::Panicked { flow: name.clone(), thread: "receiver" })?;
         let failed = |source| FlowError::Quic { flow: name.clone(), source };
         let (sent, (received, sink)) = (sent.map_err(failed)?, received.map_err(failed)?);
@@ -146,7 +146,7 @@ impl Transfer {
 }
 
 /// A path that carries nothing is not a failure: the flow moved no bytes.
-fn unless_nobody<T>(end: Result<T, paceline_quic::Error>) -> Result<Option<T>, paceline_quic::Error> {
+fn unless_no_peer<T>(end: Result<T, paceline_quic::Error>) -> Result<Option<T>, paceline_quic::Error> {
     match end {
         Ok(end) => Ok(Some(end)),
         Err(paceline_quic::Error::NoPeer { .. }) => Ok(None),

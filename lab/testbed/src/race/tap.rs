@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(whose(0, 1, FLOW_PORT, &data), Some((0, 0, true)), "from the edge");
         assert_eq!(whose(1, 2, FLOW_PORT, &data), Some((0, 0, false)), "from the mirror to the edge");
         assert_eq!(whose(0, 2, FLOW_PORT + 2, &data), Some((0, 1, true)), "and on, to another of the family");
-        assert_eq!(whose(0, 1, FLOW_PORT + 3, &data), None, "the other flow is no fetch from routers");
+        assert_eq!(whose(0, 1, FLOW_PORT + 3, &data), None, "the other flow does not fetch from routers");
         assert_eq!(whose(0, 1, FLOW_PORT, &grant), None, "it has no unit");
     }
 }
