@@ -45,6 +45,6 @@ fuzz_target!(|input: &str| {
     again(&given, |var| Filter::from_vars(var), Filter::to_env);
     again(&given, |var| Settings::from_vars(var), Settings::to_env);
     if let Err(line) = c::read(input, |_| None) {
-        one_line(&line);
+        one_line(&line.to_string());
     }
 });
