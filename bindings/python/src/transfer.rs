@@ -162,10 +162,7 @@ fn exchange(
 ) -> PyResult<Moved> {
     let course = Course::default();
     let outcome = course.conduct(py, None, |_| Ok(()), || work(&mut Until(&course.stop)))?;
-    let done = outcome.map_err(|error| {
-        let line = with_causes(&error).replace("(--timeout)", "(timeout=)");
-        PyOSError::new_err(line.replace("give --tls-ca", "use paceline alcc --tls-ca"))
-    })?;
+    let done = outcome.map_err(|error| PyOSError::new_err(with_causes(&error)))?;
     match (done.answer.status, done.answer.message.as_str()) {
         (Status::Go, _) => Ok((done.bytes, done.resumed, done.took.as_secs_f64(), done.verified)),
         (status, "") => Err(PyOSError::new_err(format!("{host} says: {}", status.word()))),

@@ -1,16 +1,18 @@
 //! `paceline conform`: whether controllers do what their specifications say.
 
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use paceline_conform::capture::{self, FourTuple};
 use paceline_conform::page;
 use paceline_conform::suite::{Score, judge};
+use paceline_conform::trajectory::Trajectory;
 use paceline_conform::{qlog, rules, said, watch};
 use paceline_files::is_standard;
 use paceline_lab::contestant::Contestant;
-use paceline_lab::input::{self, Bounds};
+use paceline_lab::input::{self, Bounded, Bounds};
 use paceline_lab::run::World;
 
 use super::{check_file, check_folder, count, save};
@@ -119,19 +121,22 @@ fn contestants(args: &Args, known: &[&str], have_files: bool) -> anyhow::Result<
 /// Bounds of what others wrote: each reader has its own below.
 const LOGS: Bounds = Bounds { file: 4 << 30, line: 4 << 30 };
 
+/// Makes a curve of a file with this name.
+type FileReader<'a> = &'a dyn Fn(&str, Bounded<File>) -> anyhow::Result<Trajectory>;
+
 fn files(args: &Args) -> anyhow::Result<Vec<Score>> {
     let Some(rules_of) = &args.rules_of else { return Ok(Vec::new()) };
-    let read = |option: &str, path: &Path| -> anyhow::Result<Score> {
+    let kinds: [(&str, &[PathBuf], FileReader<'_>); 3] = [
+        ("--qlog", &args.qlog, &|name, from| Ok(qlog::read(name, from)?)),
+        ("--events", &args.events, &|name, from| Ok(watch::read(name, from)?)),
+        ("--pcap", &args.pcap, &|name, from| Ok(capture::read(name, from, args.flow)?)),
+    ];
+    let score = |(option, path, read): (&str, &PathBuf, FileReader<'_>)| {
         let name = path.display().to_string();
         let from = input::open(path, LOGS)
             .map_err(|error| anyhow!("{option} {name}: cannot be read ({error}); name a file"))?;
-        let trajectory = match option {
-            "--qlog" => qlog::read(&name, from)?,
-            "--events" => watch::read(&name, from)?,
-            _ => capture::read(&name, from, args.flow)?,
-        };
-        Ok(Score::of_one(rules_of, trajectory))
+        Ok(Score::of_one(rules_of, read(&name, from)?))
     };
-    let files = [("--qlog", &args.qlog), ("--events", &args.events), ("--pcap", &args.pcap)];
-    files.into_iter().flat_map(|(option, paths)| paths.iter().map(move |path| read(option, path))).collect()
+    let files = kinds.into_iter().flat_map(|(option, paths, read)| paths.iter().map(move |path| (option, path, read)));
+    files.map(score).collect()
 }

@@ -57,7 +57,10 @@ mod tests {
             Ok(folder) => folder,
             Err(error) => {
                 // Not by a macro, whose output is not shown for tests that pass.
-                let _ = writeln!(std::io::stderr(), "skipped: files_in_memory_are_seen_by_all_threads: {error}");
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "skipped: files_in_memory_are_seen_by_all_threads_and_gone_with_it: {error}"
+                );
                 return;
             }
         };

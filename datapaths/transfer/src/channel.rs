@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
     /// The peer moves too little.
-    #[error("the peer was too slow: below {LEAST} bytes in {:.0} s (--timeout)", limit.as_secs_f64())]
+    #[error("the peer was too slow: below {LEAST} bytes in {:.0} s, its timeout", limit.as_secs_f64())]
     Slow {
         /// For so long.
         limit: Duration,

@@ -105,7 +105,7 @@ pub enum ClientError {
     #[error("the engine above TCP cannot start")]
     Engine(#[source] io::Error),
     /// The server says nothing.
-    #[error("{host}: no answer within {:.0} s; if it speaks TLS, give --tls-ca", limit.as_secs_f64())]
+    #[error("{host}: no answer within {:.0} s; if it speaks TLS, `paceline alcc` with --tls-ca does", limit.as_secs_f64())]
     Silent {
         /// Who was asked.
         host: String,
