@@ -36,7 +36,7 @@ use self::filter::MaxFilter;
 use self::long_term::{LongTerm, Progress};
 
 mod aggregation;
-mod filter;
+pub(crate) mod filter;
 mod long_term;
 mod modes;
 mod outputs;

@@ -6,6 +6,7 @@
 
 pub mod ability;
 pub mod bbr;
+pub mod bbr3;
 pub mod bic;
 pub mod ceiling;
 pub mod chirp;

@@ -29,6 +29,7 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::dctcp::ENTRY,
     crate::prague::ENTRY,
     crate::bbr::ENTRY,
+    crate::bbr3::ENTRY,
     crate::copa::ENTRY,
     crate::verus::ENTRY,
     crate::sprout::ENTRY,

@@ -2,6 +2,7 @@
 
 mod above;
 mod bbr;
+mod bbr3;
 mod chirp;
 mod chirp_adaptive;
 mod common;

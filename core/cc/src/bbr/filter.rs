@@ -12,23 +12,29 @@ struct Sample {
 
 /// The largest value of the last `window` rounds, in constant space.
 #[derive(Clone, Debug)]
-pub(super) struct MaxFilter {
+pub(crate) struct MaxFilter {
     window: u64,
     best: [Sample; 3],
 }
 
 impl MaxFilter {
-    pub(super) fn new(window: u64) -> Self {
+    pub(crate) fn new(window: u64) -> Self {
         Self { window, best: [Sample::default(); 3] }
     }
 
     /// The maximum; zero before the first sample.
-    pub(super) fn get(&self) -> f64 {
+    pub(crate) fn get(&self) -> f64 {
         self.best[0].value
     }
 
+    /// As [`MaxFilter::update`], with a window that is `window` rounds from now on.
+    pub(crate) fn update_within(&mut self, window: u64, round: u64, value: f64) {
+        self.window = window;
+        self.update(round, value);
+    }
+
     /// Takes a sample of round `round`, which never decreases.
-    pub(super) fn update(&mut self, round: u64, value: f64) {
+    pub(crate) fn update(&mut self, round: u64, value: f64) {
         let new = Sample { round, value };
         if value >= self.best[0].value || round - self.best[2].round > self.window {
             self.best = [new; 3];
