@@ -27,6 +27,7 @@ pub mod foreign;
 pub mod histogram;
 pub mod hops;
 pub mod hystart;
+pub mod ledbat;
 pub mod mdi;
 pub mod names;
 pub mod observe;

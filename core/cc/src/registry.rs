@@ -31,6 +31,8 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::bbr::ENTRY,
     crate::bbr3::ENTRY,
     crate::copa::ENTRY,
+    crate::ledbat::ENTRY,
+    crate::ledbat::PLUS_ENTRY,
     crate::verus::ENTRY,
     crate::sprout::ENTRY,
     crate::sprout::EWMA_ENTRY,

@@ -11,6 +11,7 @@ mod copa;
 mod figures;
 mod hosts;
 mod icn;
+mod ledbat;
 mod mdi;
 mod nodes;
 mod pieces;
