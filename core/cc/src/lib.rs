@@ -36,6 +36,7 @@ pub mod path_rtt;
 pub mod prague;
 pub mod registry;
 pub mod reno;
+pub mod search;
 pub mod sprout;
 pub mod start_ups;
 pub mod testing;

@@ -8,6 +8,7 @@ use crate::controller::Env;
 use crate::entry::{Kind, Param, Params, Start, StartUpEntry};
 use crate::eq1;
 use crate::hystart;
+use crate::search;
 use crate::window::{SlowStart, StartUp};
 
 /// Every start-up, in the order in which they are listed.
@@ -19,6 +20,7 @@ pub const START_UPS: &[StartUpEntry] = &[
     chirp::PAPER_ENTRY,
     chirp::REWRITE_ENTRY,
     chirp::BRANCH_ENTRY,
+    search::ENTRY,
     eq1::ENTRY,
 ];
 
