@@ -22,7 +22,7 @@
 //! - Without a fresh report it is CUBIC from the window it has.
 
 mod burst;
-mod doubt;
+pub(crate) mod doubt;
 mod hop;
 mod rival;
 
@@ -45,7 +45,7 @@ use rival::Rival;
 /// Hops that are followed (our choice: paths of a limited domain are shorter).
 const MOST_HOPS: usize = 8;
 /// Bytes of a packet on the wire beside its payload: Ethernet, IPv6, TCP with time stamps, the smallest telemetry header.
-const OVERHEAD: f64 = 14.0 + 40.0 + 32.0 + 64.0;
+pub(crate) const OVERHEAD: f64 = 14.0 + 40.0 + 32.0 + 64.0;
 /// No more than this many times what arrives is sent (RFC 5681 section 3.1: slow start doubles in a round trip).
 const RAMP: f64 = 2.0;
 /// Round trips in which the largest delivery rate counts, twice (BBR's filter is of ten).

@@ -210,7 +210,6 @@ impl Controller for Ledbat {
                 self.avoid(acked, queued, limited);
                 if self.flavour == Flavour::Plus && self.slowdown.is_due(ack.now, queued, self.target) {
                     self.begin_slowdown(ack.now);
-                    return;
                 }
             }
             Phase::Held if self.slowdown.is_measured(ack.now) => {

@@ -26,6 +26,7 @@ pub mod fixed;
 pub mod foreign;
 pub mod histogram;
 pub mod hops;
+pub mod hpcc;
 pub mod hystart;
 pub mod ledbat;
 pub mod mdi;
@@ -41,6 +42,7 @@ pub mod sprout;
 pub mod start_ups;
 pub mod testing;
 pub mod units;
+pub mod vegas;
 pub mod verus;
 pub mod window;
 

@@ -9,6 +9,7 @@ use crate::entry::{Kind, Param, Params, Start, StartUpEntry};
 use crate::eq1;
 use crate::hystart;
 use crate::search;
+use crate::vegas;
 use crate::window::{SlowStart, StartUp};
 
 /// Every start-up, in the order in which they are listed.
@@ -21,6 +22,7 @@ pub const START_UPS: &[StartUpEntry] = &[
     chirp::REWRITE_ENTRY,
     chirp::BRANCH_ENTRY,
     search::ENTRY,
+    vegas::START_ENTRY,
     eq1::ENTRY,
 ];
 

@@ -7,17 +7,17 @@ use paceline_cc::{Controller, Env, Spec};
 
 const PAGE: &str = include_str!("../../../docs/guide/add-a-controller.md");
 
-/// The blocks of Rust of the page: excerpts of `examples/vegas.rs`, and what is below between two comments.
+/// The blocks of Rust of the page: excerpts of `examples/vegas95.rs`, and what is below between two comments.
 #[test]
 fn the_page_shows_code_that_is_compiled() {
-    let example = include_str!("../examples/vegas.rs");
+    let example = include_str!("../examples/vegas95.rs");
     let blocks: Vec<&str> = PAGE.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let others: Vec<&&str> = blocks.iter().filter(|block| !example.contains(**block)).collect();
     assert!(blocks.len() > 4, "the page shows the example");
     assert_eq!(
         others.len(),
         1,
-        "copy from core/cc/examples/vegas.rs into docs/guide/add-a-controller.md:\n{others:#?}"
+        "copy from core/cc/examples/vegas95.rs into docs/guide/add-a-controller.md:\n{others:#?}"
     );
 }
 

@@ -40,11 +40,15 @@ palette! {
     "cubic-l1g" "#017284" "#30c0c6";
     "cubic-l2" "#254772" "#4989dd";
     "hops" "#137300" "#c0e036";
+    "hpcc" "#2008f6" "#d0f479";
     "bic" "#3d28a6" "#707dfe";
+    "vegas" "#460037" "#be9965";
     "dctcp" "#5f114e" "#e896bc";
     "prague" "#b2439c" "#db5a9c";
     "bbr" "#327d59" "#9efeb7";
+    "bbr3" "#430a13" "#5db79a";
     "copa" "#b34708" "#fdac75";
+    "ledbat" "#1f0b6d" "#86eaa4";
     "verus" "#420c8a" "#947ebb";
     "sprout" "#723e39" "#bc7768";
     "sprout-ewma" "#006271" "#a4e8fd";
@@ -112,7 +116,8 @@ pub(crate) fn free(contestant: &str, controller: &str, taken: impl Fn(&'static s
 }
 
 fn entry(controller: &str) -> &'static (&'static str, Colour) {
-    let name = controller.split(':').next().unwrap_or_default();
+    // `ledbat++` is a kind of `ledbat`, and a class has no `+` in its name.
+    let name = controller.split([':', '+']).next().unwrap_or_default();
     let known = COLOURS[..COLOURS.len() - RESERVE].iter().find(|(known, _)| *known == name);
     known.unwrap_or_else(|| reserve(hash(name)))
 }
@@ -175,8 +180,11 @@ mod tests {
         given.sort();
         given.dedup();
         assert_eq!(given.len(), 19);
-        assert_eq!(colour("vegas"), colour("vegas:alpha=2"));
-        assert!(class("vegas").starts_with("c-other-"));
+        assert_eq!(colour("westwood"), colour("westwood:a=2"));
+        assert!(class("westwood").starts_with("c-other-"));
+        assert_eq!(class("ledbat++"), "c-ledbat");
+        let both = classes(["ledbat@tcp", "ledbat++@tcp"]);
+        assert_ne!(both[0], both[1]);
         // A name alone never gives a colour of the reserve.
         assert_eq!(class("other-1"), reserve(hash("other-1")).0.replace("other", "c-other"));
         let own = || COLOURS[..COLOURS.len() - RESERVE].iter().map(|(name, _)| class(name));

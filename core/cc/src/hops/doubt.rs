@@ -20,20 +20,20 @@ const CLOCKS_PART: u64 = 10_000;
 
 /// A round trip.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
+pub(crate) struct Round {
     /// It ends when everything below has been delivered.
-    pub(super) end: u64,
-    pub(super) count: u32,
-    pub(super) since: Time,
+    pub(crate) end: u64,
+    pub(crate) count: u32,
+    pub(crate) since: Time,
     /// Bytes that have arrived in it, and that were found lost.
-    pub(super) arrived: u64,
-    pub(super) lost: u64,
+    pub(crate) arrived: u64,
+    pub(crate) lost: u64,
     /// Smallest RTT in it.
-    pub(super) min_rtt: Nanos,
+    pub(crate) min_rtt: Nanos,
     /// Smallest time of the way there in it, in ns, by two clocks: only differences mean anything.
-    pub(super) transit: Option<i64>,
+    pub(crate) transit: Option<i64>,
     /// Longest queueing delay reported in it.
-    pub(super) reported: Nanos,
+    pub(crate) reported: Nanos,
 }
 
 impl Default for Round {
@@ -45,7 +45,7 @@ impl Default for Round {
 
 impl Round {
     /// Takes an acknowledgement in.
-    pub(super) fn take(&mut self, ack: &Ack<'_>) {
+    pub(crate) fn take(&mut self, ack: &Ack<'_>) {
         self.min_rtt = self.min_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
         self.arrived += ack.bytes;
         let sent_once = ack.packets.iter().filter(|acked| !acked.retransmitted);
@@ -59,7 +59,7 @@ impl Round {
 
 /// Whether reports are believed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Doubt {
+pub(crate) struct Doubt {
     rounds: u32,
     until: Time,
     next: Nanos,
@@ -74,12 +74,12 @@ impl Default for Doubt {
 }
 
 impl Doubt {
-    pub(super) fn is_over(&self, now: Time) -> bool {
+    pub(crate) fn is_over(&self, now: Time) -> bool {
         now >= self.until
     }
 
     /// A round trip of a path of `smallest` is over; its reports were believed where it is to be `judged`.
-    pub(super) fn end_round(&mut self, now: Time, round: &Round, smallest: Nanos, judged: bool) {
+    pub(crate) fn end_round(&mut self, now: Time, round: &Round, smallest: Nanos, judged: bool) {
         if let Some(transit) = round.transit
             && self.shortest.is_none_or(|(shortest, _)| transit < shortest)
         {
@@ -105,7 +105,7 @@ impl Doubt {
         }
     }
 
-    pub(super) fn begin(&mut self, now: Time) {
+    pub(crate) fn begin(&mut self, now: Time) {
         let next = (self.next + self.next).min(DISBELIEF_MOST);
         *self = Self { rounds: 0, until: now + self.next, next, ..*self };
     }

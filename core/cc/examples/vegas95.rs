@@ -2,7 +2,7 @@
 //! 13(8), 1995): keep a few packets of one's own in the queue.
 //!
 //! Differs from the paper: slow start doubles every round trip, not every other one; packets are paced, because bursts
-//! of its own would look to it like a queue.
+//! of its own would look to it like a queue. (`vegas` is in the registry already, as Linux has it.)
 
 use paceline_cc::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Sent, Stamp, Timeout};
 use paceline_cc::entry::{Entry, Home, Kind, Param, Params};
@@ -122,9 +122,9 @@ fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
 
 const PACKETS: Kind = Kind::Number { min: 0.0, max: 1000.0 };
 
-/// `vegas` in the registry.
+/// `vegas95` in the registry.
 pub const ENTRY: Entry = Entry {
-    name: "vegas",
+    name: "vegas95",
     summary: "Vegas: keeps a few packets of its own in the queue",
     source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
     home: Home::Tcp,

@@ -1,0 +1,85 @@
+//! HPCC in a closed loop whose hop reports: alone, in company, with newcomers, where the rate changes and where the medium loses.
+//! 20 ms, reports with capacities and each 10 ms unless said.
+
+use crate::common::{bulk, jain};
+use crate::steering::{COUNTED, binned, listening, radio};
+use crate::topology::{link, topology};
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_experiment::{Flow, Topology, Via};
+use paceline_path::{Direction, Rates};
+use paceline_sim::Body;
+
+/// Bytes of a packet on the wire over its payload.
+const WIRE: f64 = 1500.0 / 1384.0;
+
+fn flow(start_s: u64) -> Flow {
+    Flow { start: Time::from_millis(1_000 * start_s), ..listening("hpcc", COUNTED) }
+}
+
+/// 100 Mbit/s and a queue of two paths.
+fn path(packets: u32) -> Topology<Body> {
+    topology(&[("wire", ["ap", "sta"], link(100.0, &format!("droptail:packets={packets}"), 10))], 1)
+}
+
+/// Alone the link is as full as wanted, the queue is empty, and nothing is lost.
+#[test]
+fn alone_it_uses_eta_of_the_link_without_a_queue() {
+    let (outcome, bins) = binned(path(330), vec![flow(0)], 1, 20);
+    let used = bins.mbps(0, 20, 200) * WIRE / 100.0;
+    assert!((0.92..=0.97).contains(&used), "{used}");
+    let queue = outcome.flows[0].queue.quantile_ms(0.5).unwrap();
+    assert!(queue < 0.4, "{queue} ms, three packets");
+    assert_eq!(outcome.flows[0].packets_dropped, 0);
+}
+
+#[test]
+fn flows_share_what_they_use() {
+    for count in [2, 8] {
+        let (_, bins) = binned(path(330), (0..count).map(|_| flow(0)).collect(), 1, 30);
+        let rates: Vec<f64> = (0..count).map(|flow| bins.mbps(flow, 100, 300) * WIRE).collect();
+        let used = rates.iter().sum::<f64>() / 100.0;
+        assert!((0.88..=1.0).contains(&used), "{count}: {used}");
+        assert!(jain(&rates) > 0.95, "{count}: {rates:?}");
+    }
+}
+
+/// It is in slow start until its second report: some packets find a queue of about a path, and afterwards there is none.
+#[test]
+fn a_newcomer_gets_its_share_and_leaves_a_short_queue() {
+    let (outcome, bins) = binned(path(330), vec![flow(0), flow(10)], 1, 40);
+    let rates = [0, 1].map(|flow| bins.mbps(flow, 200, 400));
+    assert!(jain(&rates) > 0.95, "{rates:?}");
+    let [most, peak] = [0.99, 1.0].map(|quantile| outcome.flows[1].queue.quantile_ms(quantile).unwrap());
+    assert!(most < 1.0 && peak < 25.0, "{most} ms, {peak} ms at most");
+}
+
+/// 100, then 20 from 10 s on, then 100 from 20 s on.
+#[test]
+fn it_follows_a_rate_that_changes() {
+    let steps = [(0, 100.0), (10, 20.0), (20, 100.0)];
+    let schedule = steps.map(|(at, mbps)| (Nanos::from_secs(at), Rate::from_mbps(mbps))).to_vec();
+    let direction = link(100.0, "droptail:packets=330", 10);
+    let direction = Direction { rate: None, schedule: Some(Rates::Steps(schedule)), ..direction };
+    let (_, bins) = binned(topology(&[("wire", ["ap", "sta"], direction)], 1), vec![flow(0)], 1, 30);
+    for (from, to, mbps) in [(20, 100, 100.0), (120, 200, 20.0), (220, 300, 100.0)] {
+        let used = bins.mbps(0, from, to) * WIRE / mbps;
+        assert!((0.85..=1.0).contains(&used), "from {from} to {to}: {used}");
+    }
+}
+
+#[test]
+fn losses_of_the_medium_cost_what_they_take() {
+    let (_, bins) = binned(radio(20.0, 60, 0.05, 1), vec![flow(0)], 1, 20);
+    let used = bins.mbps(0, 20, 200) * WIRE / 20.0;
+    assert!(used >= 0.95 * 0.95 - 0.05, "{used}");
+}
+
+/// Without reports it is CUBIC, and beside CUBIC it keeps its part.
+#[test]
+fn without_reports_it_is_cubic() {
+    let rates = ["hpcc", "cubic"].map(|name| {
+        let (_, bins) = binned(radio(20.0, 60, 0.0, 1), vec![bulk(name, Via::tcp(None))], 1, 20);
+        bins.mbps(0, 0, 200)
+    });
+    assert_eq!(rates[0], rates[1]);
+}
