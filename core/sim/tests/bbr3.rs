@@ -1,6 +1,8 @@
 //! BBR version 3 in a closed loop (draft-ietf-ccwg-bbr-06): one bottleneck, over the simulated TCP unless said.
 
 use crate::common::{Dumbbell, RandomLoss, bulk, jain, share, variable};
+use paceline_cc::Time;
+use paceline_experiment::icn::Asking;
 use paceline_experiment::{Flow, FlowSeries, Outcome, Via};
 use paceline_path::queue::QueueBound;
 use rand::SeedableRng;
@@ -168,4 +170,16 @@ fn random_losses_below_the_threshold_leave_most_of_the_link() {
         let used = share(&world.run(60), 0, 2_000, 60_000);
         assert!(used >= least, "{probability}: {used}");
     }
+}
+
+/// Version 1 of BBR has an index of 0.6 to 0.9 there for longer.
+#[test]
+fn four_flows_at_receivers_share_within_half_a_minute() {
+    let start = |index: u64| Flow {
+        start: Time::from_millis(1_000 * index),
+        ..Flow::bulk("bbr3".parse().unwrap(), Via::icn(Asking::default()))
+    };
+    let outcome = path(100.0, 20, 2.0, (0..4).map(start).collect()).run(38);
+    let shares: Vec<f64> = (0..4).map(|flow| share(&outcome, flow, 28_000, 38_000)).collect();
+    assert!(jain(&shares) >= 0.95, "{shares:?}");
 }
