@@ -1,9 +1,13 @@
 //! LEDBAT and LEDBAT++ in a closed loop: alone, beside others, and beside themselves. 10 Mbit/s unless said.
 
-use crate::common::{Dumbbell, bulk, mean, share, variable};
-use paceline_cc::Time;
+use std::collections::VecDeque;
+
+use crate::common::{Dumbbell, RandomLoss, StepDelay, bulk, mean, share, variable};
+use paceline_cc::{Nanos, Time};
 use paceline_experiment::{Flow, Outcome, Via};
 use paceline_path::queue::QueueBound;
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
 
 fn path(rtt_ms: u64, bdp: f64, flows: Vec<Flow>) -> Dumbbell {
     let packets = (bdp * 10e3 * rtt_ms as f64 / 8.0 / crate::common::WIRE) as u64;
@@ -81,4 +85,48 @@ fn a_latecomer_takes_no_more_than_its_part() {
         let [first, second] = late("ledbat");
         assert!(second / (first + second) >= 0.6, "LEDBAT's known failure, {bdp} BDP: {first} and {second}");
     }
+}
+
+/// The datapath repairs, and no controller times a retransmission. Losses at random cost LEDBAT as much as they cost Reno; LEDBAT++, which grows
+/// by a third of a packet here, has the root of a third of that.
+#[test]
+fn losses_at_random_bring_no_timeouts_of_its_own() {
+    for probability in [0.01, 0.05] {
+        let run = |name: &str| {
+            let before = Box::new(RandomLoss { probability, rng: Pcg64::seed_from_u64(5) });
+            let outcome = Dumbbell { before: Some(before), ..path(50, 4.0, vec![bulk(name, Via::tcp(None))]) }.run(60);
+            (share(&outcome, 0, 5_000, 60_000), outcome)
+        };
+        let (reno, _) = run("reno");
+        for (name, least) in [("ledbat", 0.7), ("ledbat++", 0.5)] {
+            let (own, outcome) = run(name);
+            assert!(own >= least * reno, "{name}, {probability}: {own} beside Reno's {reno}");
+            let flow = &outcome.flows[0].sender;
+            let (lost, timeouts) = (flow.retransmits as f64, flow.timeouts as f64);
+            assert!(timeouts <= 2.0 + lost * 0.02, "{name}, {probability}: {timeouts} timeouts, {lost} losses");
+        }
+    }
+}
+
+/// A longer path is taken for a queue until a slowdown shows it; a shorter one is known at once.
+#[test]
+fn a_change_of_the_path_is_found_by_the_next_slowdown() {
+    let window = |before: u64, after: u64, name: &str| {
+        let delay = StepDelay {
+            before: Nanos::from_millis(before),
+            after: Nanos::from_millis(after),
+            at: Time::from_millis(30_000),
+            line: VecDeque::new(),
+        };
+        let outcome = Dumbbell { delay: Some(Box::new(delay)), ..path(50, 4.0, vec![bulk(name, via(name))]) }.run(90);
+        let cwnd = variable(&outcome.series.as_ref().unwrap().flows[0], "cwnd_packets");
+        (mean(&cwnd[20_000..30_000]), mean(&cwnd[60_000..90_000]))
+    };
+    // A longer path of the same rate takes a larger window.
+    let (before, after) = window(25, 65, "ledbat++");
+    assert!(after >= before, "{before} packets before, {after} after");
+    let (before, after) = window(25, 65, "ledbat");
+    assert!(after < before + 20.0, "LEDBAT's known failure: {before} packets before, {after} after");
+    let (before, after) = window(65, 25, "ledbat++");
+    assert!((0.4..0.95).contains(&(after / before)), "{before} packets before, {after} after");
 }

@@ -629,3 +629,17 @@ fn the_same_seed_gives_the_same_run_and_another_differs_only_after_the_first_dow
     assert!(one[..=drawn] == other[..=drawn]);
     assert!(one != other);
 }
+
+#[test]
+fn only_differences_of_times_count() {
+    let states = |start: Time| {
+        let mut path = Path { now: start, ..Path::new(3) };
+        let mut seen = Vec::new();
+        for _ in 0..20_000 {
+            path.step();
+            seen.push((path.bbr.state, path.bbr.window()));
+        }
+        seen
+    };
+    assert!(states(Time::from_millis(1_000)) == states(Time::from_millis(86_400_000)));
+}
