@@ -202,6 +202,13 @@ impl Policy for Cubic {
         beta * cwnd
     }
 
+    /// The window before the reduction overshot what the path holds: the plateau lies at that.
+    fn on_start_end(&mut self, _now: Time, _window: &Window, product: Option<f64>) {
+        if let Some(product) = product {
+            self.curve = Curve { w_max: product, cwnd_prior: product, epoch: None };
+        }
+    }
+
     fn on_timeout(&mut self) {
         self.curve.w_max = 0.0;
         self.curve.epoch = None;

@@ -251,6 +251,10 @@ impl Policy for CubicMedium {
         self.cubic.reduce(signal, now, window, in_flight)
     }
 
+    fn on_start_end(&mut self, now: Time, window: &Window, product: Option<f64>) {
+        self.cubic.on_start_end(now, window, product);
+    }
+
     fn on_timeout(&mut self) {
         self.cubic.on_timeout();
     }

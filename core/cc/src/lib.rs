@@ -35,6 +35,7 @@ pub mod observe;
 pub mod path_report;
 pub mod path_rtt;
 pub mod prague;
+pub mod rapid;
 pub mod registry;
 pub mod reno;
 pub mod search;

@@ -8,6 +8,7 @@ use crate::controller::Env;
 use crate::entry::{Kind, Param, Params, Start, StartUpEntry};
 use crate::eq1;
 use crate::hystart;
+use crate::rapid;
 use crate::search;
 use crate::vegas;
 use crate::window::{SlowStart, StartUp};
@@ -22,6 +23,7 @@ pub const START_UPS: &[StartUpEntry] = &[
     chirp::REWRITE_ENTRY,
     chirp::BRANCH_ENTRY,
     search::ENTRY,
+    rapid::ENTRY,
     vegas::START_ENTRY,
     eq1::ENTRY,
 ];

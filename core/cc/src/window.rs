@@ -59,6 +59,17 @@ pub struct Lapse<'a> {
     pub packets: &'a [Lost],
 }
 
+/// Congestion that ends a start-up, unless it answers it itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Setback {
+    /// [`Signal::Loss`] or [`Signal::Ecn`].
+    pub signal: Signal,
+    /// Now.
+    pub now: Time,
+    /// Share of the window that the policy would keep, from 0 to 1.
+    pub kept: f64,
+}
+
 /// How a policy answers losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Answer {
@@ -73,6 +84,11 @@ pub enum Answer {
 
 /// Finds the first window. In charge while `cwnd < ssthresh`.
 pub trait StartUp: Send {
+    /// The window at the start of the flow in packets.
+    fn initial(&self) -> f64 {
+        INITIAL_WINDOW
+    }
+
     /// A packet left while the start-up is in charge; the answer is its [`Stamp::tag`](crate::controller::Stamp::tag).
     fn on_sent(&mut self, _sent: &Sent, _window: &mut Window) -> u64 {
         0
@@ -87,6 +103,27 @@ pub trait StartUp: Send {
     /// The start-up is over for another reason: a loss, a mark or a timeout. `window` is what the policy reduces next,
     /// if a reduction is due; a start-up whose `cwnd` stood for no capacity corrects it here.
     fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {}
+
+    /// Asked after [`StartUp::on_congestion`] for losses or a mark that the policy answers by a reduction. True: the start-up has
+    /// set `cwnd`, and shapes the window until [`StartUp::repairs`] says otherwise; the policy has counted the reduction, its
+    /// window is not used, and [`Recovery::Controller`](crate::controller::Recovery::Controller) holds meanwhile.
+    fn retains(&mut self, _setback: &Setback, _window: &mut Window) -> bool {
+        false
+    }
+
+    /// `packets` packets are lost while the start-up [retains](StartUp::retains) the window, those that it retained it for included.
+    fn loses(&mut self, _packets: f64, _window: &mut Window) {}
+
+    /// Every acknowledgement, in any phase, while the start-up [retains](StartUp::retains) the window. False: that is over, and
+    /// `window` is how the flow goes on.
+    fn repairs(&mut self, _ack: &Ack<'_>, _window: &mut Window) -> bool {
+        false
+    }
+
+    /// What the path holds in packets, its queue included, as far as the start-up that has just ended found it.
+    fn product(&self) -> Option<f64> {
+        None
+    }
 
     /// The congestion that ended the start-up was spurious; the window has been restored, and the start-up is in charge.
     fn on_spurious(&mut self) {}
@@ -111,8 +148,8 @@ pub trait StartUp: Send {
     /// The hops of the path reported, whether start-up or policy is in charge.
     fn on_telemetry(&mut self, _telemetry: &Telemetry<'_>) {}
 
-    /// Whether it does more than to grow the window while it is in charge: observe, pace, hold against marks, hold the window or
-    /// take charge again. Asked once; of one that does not, none of this is asked.
+    /// Whether it does more than to grow the window while it is in charge: observe, pace, hold against marks, hold the window,
+    /// retain it or take charge again. Asked once; of one that does not, none of this is asked.
     fn stays(&self) -> bool {
         true
     }
@@ -197,8 +234,9 @@ pub trait Policy: Send {
     /// The flow was idle for `idle`.
     fn on_restart(&mut self, _now: Time, _idle: Nanos) {}
 
-    /// The start-up has just ended without congestion.
-    fn on_start_end(&mut self, _now: Time, _window: &Window) {}
+    /// The start-up has just ended without congestion, or what it [retained](StartUp::retains) the window for is repaired; the path
+    /// holds `product` packets, if it has found that.
+    fn on_start_end(&mut self, _now: Time, _window: &Window, _product: Option<f64>) {}
 
     /// Use of ECN.
     fn ecn(&self) -> Ecn {

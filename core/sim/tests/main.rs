@@ -16,6 +16,7 @@ mod ledbat;
 mod mdi;
 mod nodes;
 mod pieces;
+mod rapid;
 mod rates;
 mod saturator;
 mod shares;

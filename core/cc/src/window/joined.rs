@@ -1,8 +1,8 @@
 //! A start-up and a policy joined to a controller.
 
-use super::{Answer, INITIAL_WINDOW, Lapse, MINIMUM_WINDOW, Policy, Signal, StartUp, Window};
+use super::{Answer, INITIAL_WINDOW, Lapse, MINIMUM_WINDOW, Policy, Setback, Signal, StartUp, Window};
 use crate::controller::{
-    Ack, Controller, Ecn, Env, Loss, Nature, Permit, Phase, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, Controller, Ecn, Env, Loss, Nature, Permit, Phase, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 use crate::units::{Nanos, Time};
 
@@ -19,6 +19,8 @@ pub struct WindowController<P> {
     rtt: Nanos,
     /// Between a loss and the end of its repair.
     repairing: bool,
+    /// The start-up answers the congestion that ended it ([`StartUp::retains`]).
+    retained: bool,
     /// How the last losses were answered.
     answer: Answer,
     /// When an acknowledgement last found the window held, if the last one did.
@@ -28,9 +30,20 @@ pub struct WindowController<P> {
 impl<P: Policy> WindowController<P> {
     /// Joins `start` and `policy` at the initial window.
     pub fn new(env: &Env, start: Box<dyn StartUp>, policy: P) -> Self {
-        let window = Window { cwnd: INITIAL_WINDOW, ssthresh: start.threshold() };
-        let (stays, rtt, answer) = (start.stays(), Nanos::ZERO, Answer::Reduce);
-        Self { env: *env, window, start, stays, policy, before: None, rtt, repairing: false, answer, held: None }
+        let window = Window { cwnd: start.initial(), ssthresh: start.threshold() };
+        Self {
+            env: *env,
+            window,
+            stays: start.stays(),
+            start,
+            policy,
+            before: None,
+            rtt: Nanos::ZERO,
+            repairing: false,
+            retained: false,
+            answer: Answer::Reduce,
+            held: None,
+        }
     }
 
     /// The policy.
@@ -52,9 +65,10 @@ impl<P: Policy> WindowController<P> {
 
     /// The window is this many packets now, the start-up is over, and there is nothing to undo.
     pub(crate) fn set(&mut self, packets: f64) {
-        if self.window.starting() {
+        if self.window.starting() || self.retained {
             self.start.on_congestion(Signal::Loss, &mut self.window);
         }
+        self.retained = false;
         let cwnd = packets.max(1.0);
         self.window = Window { cwnd, ssthresh: cwnd };
         self.before = None;
@@ -105,13 +119,40 @@ impl<P: Policy> WindowController<P> {
             return;
         }
         let in_flight = self.packets(in_flight);
+        let starting = self.window.starting();
         self.start.on_congestion(signal, &mut self.window);
         let target = match answer {
             Answer::Reduce => self.policy.reduce(signal, now, &self.window, in_flight),
             Answer::Spare | Answer::Stay => self.policy.spare(signal, now, &self.window),
         };
+        if starting && self.stays && answer == Answer::Reduce && signal != Signal::Timeout {
+            let kept = (target / self.window.cwnd).clamp(0.0, 1.0);
+            self.retained = self.start.retains(&Setback { signal, now, kept }, &mut self.window);
+            if self.retained {
+                self.keep_retained();
+                return;
+            }
+        }
         self.window.ssthresh = target.max(MINIMUM_WINDOW);
         self.window.cwnd = self.window.ssthresh;
+    }
+
+    /// The start-up is not in charge of growth while it retains the window.
+    fn keep_retained(&mut self) {
+        self.window.cwnd = self.window.cwnd.max(MINIMUM_WINDOW);
+        self.window.ssthresh = self.window.cwnd;
+    }
+
+    /// An acknowledgement while the start-up retains the window.
+    fn repair(&mut self, ack: &Ack<'_>) {
+        self.retained = self.start.repairs(ack, &mut self.window);
+        if self.retained {
+            self.keep_retained();
+            return;
+        }
+        self.window.cwnd = self.window.cwnd.max(MINIMUM_WINDOW);
+        self.window.ssthresh = self.window.ssthresh.max(MINIMUM_WINDOW);
+        self.policy.on_start_end(ack.now, &self.window, self.start.product());
     }
 
     /// A timeout that asks for no answer of its own: a timeout while losses are repaired is of the same congestion (Linux
@@ -143,6 +184,10 @@ impl<P: Policy> Controller for WindowController<P> {
         if self.stays {
             self.start.observe(ack);
         }
+        if self.retained {
+            self.repair(ack);
+            return;
+        }
         let holds = self.holds_against_marks();
         if self.policy.answers(ack) && !holds {
             self.follow(Answer::Reduce, Signal::Ecn, ack.now, ack.prior_in_flight);
@@ -156,7 +201,7 @@ impl<P: Policy> Controller for WindowController<P> {
         if self.window.starting() {
             self.start.on_ack(ack, &mut self.window);
             if !self.window.starting() {
-                self.policy.on_start_end(ack.now, &self.window);
+                self.policy.on_start_end(ack.now, &self.window, self.start.product());
             }
         } else if ack.bytes == 0 || !self.stays || !self.start.resumes(ack, &mut self.window) {
             self.grow(ack, held);
@@ -164,18 +209,23 @@ impl<P: Policy> Controller for WindowController<P> {
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        if loss.new_episode {
-            self.repairing = true;
+        self.repairing |= loss.new_episode;
+        if loss.new_episode && !self.retained {
             let lapse = Lapse { signal: Signal::Loss, now: loss.now, packets: loss.packets };
             let answer = self.policy.answer(&lapse, &self.window);
             self.follow(answer, Signal::Loss, loss.now, loss.prior_in_flight);
         } else if self.window.starting() && self.answer != Answer::Stay {
             self.start.on_congestion(Signal::Loss, &mut self.window);
         }
+        if self.retained {
+            self.start.loses(self.packets(loss.bytes), &mut self.window);
+            self.keep_retained();
+        }
     }
 
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
         let before = self.window.cwnd;
+        self.retained = false;
         let mut answer = Answer::Reduce;
         if timeout.count == 1 {
             let lapse = Lapse { signal: Signal::Timeout, now: timeout.now, packets: timeout.packets };
@@ -200,6 +250,7 @@ impl<P: Policy> Controller for WindowController<P> {
         if let Some(before) = self.before.take() {
             self.window.cwnd = self.window.cwnd.max(before.cwnd);
             self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
+            self.retained = false;
             if before.ssthresh == f64::INFINITY && self.answer != Answer::Stay {
                 self.start.on_spurious();
             }
@@ -260,6 +311,9 @@ impl<P: Policy> Controller for WindowController<P> {
             outlasts_departures: !starting,
             ..Permit::up_to((self.window.cwnd.max(1.0) * mss) as u64)
         };
+        if self.retained {
+            permit.recovery = Recovery::Controller;
+        }
         let paced = self.stays.then(|| self.start.pacing()).flatten();
         permit.pacing = paced.unwrap_or_else(|| self.policy.pacing(&self.window, self.rtt));
         if self.stays && starting {
