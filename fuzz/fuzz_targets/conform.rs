@@ -5,6 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use paceline_conform::suite::Score;
 use paceline_conform::trajectory::Trajectory;
+use paceline_conform::qlog::Choice;
 use paceline_conform::{capture, qlog, rules};
 
 fn judged(trajectory: &Trajectory) {
@@ -20,7 +21,10 @@ fn judged(trajectory: &Trajectory) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let results = [qlog::read("log", bytes), capture::read("log", bytes, None)];
+    let most = Choice { or_most: true, ..Choice::default() };
+    let of_one = Choice { trace: Some(1), flow: Some("a"), or_most: false };
+    let qlogs = [qlog::read("log", bytes), qlog::read_one("log", bytes, most), qlog::read_one("log", bytes, of_one)];
+    let results = qlogs.into_iter().chain([capture::read("log", bytes, None)]);
     for result in results {
         match result {
             Ok(trajectory) => judged(&trajectory),

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use paceline_cc::event_log::{Reader, ReplayError, replay as feed};
 use paceline_conform::evaluate::{self as questions, Effort, EvaluateError};
+use paceline_conform::qlog::{self, Choice};
 use paceline_conform::suite::{self, Score};
-use paceline_conform::{capture, qlog, rules, said, watch};
+use paceline_conform::{capture, rules, said, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounded, Bounds};
 use paceline_lab::run::World;
@@ -66,6 +67,7 @@ pub(crate) fn conform(
     name: Option<&str>,
     rules_of: Option<String>,
     files: Vec<(String, PathBuf)>,
+    chosen: (Option<usize>, Option<String>),
     threads: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Said> {
@@ -85,8 +87,9 @@ pub(crate) fn conform(
         let judge = || suite::judge(&contestants, World::Sim, threads, &course);
         scores = course.conduct(py, progress, |_| Ok(()), judge)?.map_err(broken)?;
     }
+    let choice = Choice { trace: chosen.0, flow: chosen.1.as_deref(), or_most: false };
     for (kind, path) in &files {
-        scores.push(py.detach(|| of_file(&rules_of, kind, path))?);
+        scores.push(py.detach(|| of_file(&rules_of, kind, path, choice))?);
     }
     let call = format!("paceline.conform(as_=\"{rules_of}\")");
     let page = paceline_conform::page::page(&scores, &call).map_err(broken)?;
@@ -94,14 +97,14 @@ pub(crate) fn conform(
     Ok((lines, said::table(&scores), page))
 }
 
-fn of_file(rules_of: &str, kind: &str, path: &Path) -> PyResult<Score> {
+fn of_file(rules_of: &str, kind: &str, path: &Path, choice: Choice<'_>) -> PyResult<Score> {
     let file = path.display().to_string();
     let from = input::open(path, LOGS)
         .map_err(|error| PyOSError::new_err(format!("{file}: cannot be read ({error}); name a file")))?;
     let wrong = |problem: String| PyValueError::new_err(problem);
     let trajectory = match kind {
         "events" => watch::read(&file, from).map_err(|problem| wrong(problem.to_string()))?,
-        "qlog" => qlog::read(&file, from).map_err(|problem| wrong(problem.to_string()))?,
+        "qlog" => qlog::read_one(&file, from, choice).map_err(|problem| wrong(problem.to_string()))?,
         _ => capture::read(&file, from, None).map_err(|problem| wrong(problem.to_string()))?,
     };
     Ok(Score::of_one(rules_of, trajectory))

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use paceline_conform::capture::{self, FourTuple};
 use paceline_conform::page;
+use paceline_conform::qlog::{self, Choice};
 use paceline_conform::suite::{Score, judge};
 use paceline_conform::trajectory::Trajectory;
-use paceline_conform::{qlog, rules, said, watch};
+use paceline_conform::{rules, said, watch};
 use paceline_files::is_standard;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounded, Bounds};
@@ -41,9 +42,12 @@ pub(crate) struct Args {
     /// A capture (pcap, pcapng) made at the sender of a TCP flow; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     pcap: Vec<PathBuf>,
-    /// Which flow of the captures, SENDER:PORT-RECEIVER:PORT; without it the largest.
-    #[arg(long, value_name = "FLOW", requires = "pcap")]
-    flow: Option<FourTuple>,
+    /// Which flow: of the captures SENDER:PORT-RECEIVER:PORT, without it the largest; of qlogs a group_id.
+    #[arg(long, value_name = "FLOW", requires = "rules_of")]
+    flow: Option<String>,
+    /// Which trace of the qlogs, from 1, where several have a window.
+    #[arg(long, value_name = "N", requires = "qlog", value_parser = count::<usize>, allow_negative_numbers = true)]
+    trace: Option<usize>,
     /// Print every rule with its source, and stop.
     #[arg(long)]
     list: bool,
@@ -126,10 +130,16 @@ type FileReader<'a> = &'a dyn Fn(&str, Bounded<File>) -> anyhow::Result<Trajecto
 
 fn files(args: &Args) -> anyhow::Result<Vec<Score>> {
     let Some(rules_of) = &args.rules_of else { return Ok(Vec::new()) };
+    if args.flow.is_some() && args.pcap.is_empty() && args.qlog.is_empty() {
+        bail!("--flow: it chooses in captures and qlogs; give --pcap or --qlog");
+    }
+    let tuple = args.flow.as_deref().filter(|_| !args.pcap.is_empty()).map(str::parse::<FourTuple>).transpose();
+    let tuple = tuple.map_err(|problem| anyhow!("--flow: {problem}"))?;
+    let choice = Choice { trace: args.trace, flow: args.flow.as_deref(), or_most: false };
     let kinds: [(&str, &[PathBuf], FileReader<'_>); 3] = [
-        ("--qlog", &args.qlog, &|name, from| Ok(qlog::read(name, from)?)),
+        ("--qlog", &args.qlog, &|name, from| Ok(qlog::read_one(name, from, choice)?)),
         ("--events", &args.events, &|name, from| Ok(watch::read(name, from)?)),
-        ("--pcap", &args.pcap, &|name, from| Ok(capture::read(name, from, args.flow)?)),
+        ("--pcap", &args.pcap, &|name, from| Ok(capture::read(name, from, tuple)?)),
     ];
     let score = |(option, path, read): (&str, &PathBuf, FileReader<'_>)| {
         let name = path.display().to_string();

@@ -89,6 +89,8 @@ pub struct Trajectory {
     pub points: Vec<TrajectoryPoint>,
     /// Seconds at which losses were found; empty where the source does not say.
     pub losses: Vec<f64>,
+    /// Seconds at which its state changed, with the name of the new one; empty where the source does not say.
+    pub states: Vec<(f64, String)>,
     /// What its reader has to say of it: a line each.
     pub notes: Vec<String>,
 }
@@ -103,6 +105,7 @@ impl Trajectory {
             facts: Facts::default(),
             points: Vec::new(),
             losses: Vec::new(),
+            states: Vec::new(),
             notes: Vec::new(),
         }
     }

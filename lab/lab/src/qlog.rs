@@ -28,6 +28,9 @@ use serde_json::json;
 use crate::flow_logs::{FlowLogError, FlowLogs};
 use paceline_files::{Draft, OutputError};
 
+/// The schema of the events of namespace `paceline`, by its URI: a placeholder of a reserved name.
+pub const SCHEMA: &str = "https://paceline.example/122026/paceline.html";
+
 /// Logs the flows of one world; give it to [`paceline_sim::run`], then call [`Qlog::finish`].
 #[derive(Debug)]
 pub struct Qlog {

@@ -3,6 +3,7 @@
 use std::io::BufRead;
 
 use paceline_cc::Nanos;
+use paceline_conform::qlog::Choice;
 use paceline_conform::read::FileError;
 use paceline_conform::trajectory::{MOST_POINTS, Trajectory};
 use paceline_report::logs::{CLASSES, Curve, LogChart, LogFigure, PlottedLog};
@@ -10,7 +11,8 @@ use paceline_report::logs::{CLASSES, Curve, LogChart, LogFigure, PlottedLog};
 use crate::bins::{Bins, Grid};
 
 pub(crate) fn read(file: &str, from: impl BufRead, step: Option<Nanos>) -> Result<PlottedLog, FileError> {
-    Ok(curves(file, &paceline_conform::qlog::read(file, from)?, step))
+    let choice = Choice { or_most: true, ..Choice::default() };
+    Ok(curves(file, &paceline_conform::qlog::read_one(file, from, choice)?, step))
 }
 
 fn curves(file: &str, flow: &Trajectory, step: Option<Nanos>) -> PlottedLog {

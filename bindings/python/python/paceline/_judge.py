@@ -153,6 +153,8 @@ def conform(
     events: Union[Path, Iterable[Path]] = (),
     qlog: Union[Path, Iterable[Path]] = (),
     pcap: Union[Path, Iterable[Path]] = (),
+    trace: Optional[int] = None,
+    flow: Optional[str] = None,
     threads: int = 0,
     progress: _progress.Progress = None,
 ) -> Conformance:
@@ -161,6 +163,7 @@ def conform(
 
     A contestant, which may be written in Python, runs in the simulator. ``events`` are event logs, as ``run(..., events="DIR")`` and
     ``paceline race --events`` write them, ``qlog`` and ``pcap`` logs of other senders: these are judged besides, or alone.
+    Of a qlog with several connections ``trace``, counted from 1, and ``flow``, a ``group_id``, choose one.
 
     Raises ValueError where there are no such rules, or a log is not one, OSError where it cannot be read, and RuntimeError where a run
     fails.
@@ -171,7 +174,7 @@ def conform(
     if contestant is None and not files:
         raise ValueError("conform: there is nothing to judge; give a contestant, events=, qlog= or pcap=")
     with _progress.watching(progress) as tell:
-        lines, text, page = _paceline.conform(contestant, as_, files, threads, tell)
+        lines, text, page = _paceline.conform(contestant, as_, files, (trace, flow), threads, tell)
     return Conformance(_read(Judged, lines), text, page)
 
 

@@ -80,6 +80,7 @@ def conform(
     name: Optional[str],
     rules_of: Optional[str],
     files: list[tuple[str, str]],
+    chosen: tuple[Optional[int], Optional[str]],
     threads: int,
     progress: Optional[Callable[[int, int], object]],
 ) -> tuple[list[str], str, str]: ...

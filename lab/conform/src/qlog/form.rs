@@ -1,4 +1,4 @@
-//! The forms of a qlog file: which versions, one JSON text or a sequence of them, and its traces.
+//! The forms of a qlog file: which versions, one JSON text or a sequence of them, and the headers of its traces.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,43 +6,93 @@ use std::io::{BufRead, Read};
 
 use paceline_cc::foreign::printable;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use super::Course;
-use super::event::{Event, Fields, Places};
+use super::event::{Event, Fields, Places, is_delta};
+use super::trace::{Said, Trace};
+use super::{MOST_RECORD, SEPARATOR};
 use crate::read::FileError;
 
 /// Longest file in one piece, bytes: it is in memory as a whole (our choice).
 const MOST_CONTAINED: u64 = 256 << 20;
-/// Longest record of a sequence, bytes (our choice: an event of some thousand ranges).
-const MOST_RECORD: u64 = 1 << 20;
 /// Most events (our choice: an hour of a gigabit).
 const MOST_EVENTS: u64 = 200_000_000;
+/// Most schemas of a trace that are named where they are not known (our choice).
+const MOST_SCHEMAS: usize = 4;
 /// The versions that are read, where a file names one in place of a schema; those of draft-02 have endings.
 const VERSIONS: [&str; 8] = ["0.3", "0.4", "0.3-wd", "qlog-03-WIP", "0.1", "draft-00", "draft-01", "draft-02"];
-/// The schemas of today (draft-ietf-quic-qlog-main-schema-14 section 3.1): traces in one text, or a sequence.
-const SCHEMAS: [&str; 2] = ["urn:ietf:params:qlog:file:contained", "urn:ietf:params:qlog:file:sequential"];
+/// The schemas of today (draft-ietf-quic-qlog-main-schema-14 section 3.1), each with what it says the content is.
+const SCHEMAS: [(&str, Content); 2] = [
+    ("urn:ietf:params:qlog:file:contained", Content::Contained),
+    ("urn:ietf:params:qlog:file:sequential", Content::Sequence),
+];
+/// What the schemas of events begin with that are known here: those of the drafts.
+const EVENT_SCHEMAS: [&str; 3] =
+    ["urn:ietf:params:qlog:events:", "urn:ietf:params:qlog:loglevel", "urn:ietf:params:qlog:simulation"];
 /// What is said where neither is known.
 const READ: &str = "read are file_schema urn:ietf:params:qlog:file:contained and :sequential, and qlog_version 0.3, 0.4 and draft-00 to \
                     draft-02";
-/// What begins a record (RFC 7464).
-pub(super) const SEPARATOR: u8 = 0x1e;
+
+/// How the texts of a file follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// All in one.
+    Contained,
+    /// Each begins with 0x1e (RFC 7464).
+    Sequence,
+    /// One in each line.
+    Lines,
+}
+
+impl Content {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Contained => "one JSON text",
+            Self::Sequence => "JSON text sequences",
+            Self::Lines => "a JSON text in each line",
+        }
+    }
+
+    /// What a media type, or a name before, says; in any case of letters.
+    fn said(format: &str) -> Option<Self> {
+        match format.to_ascii_lowercase().as_str() {
+            "application/qlog+json" | "json" => Some(Self::Contained),
+            "application/qlog+json-seq" | "json-seq" => Some(Self::Sequence),
+            "ndjson" => Some(Self::Lines),
+            _ => None,
+        }
+    }
+}
+
+/// The traces of a file.
+pub(super) struct Found {
+    pub traces: Vec<Trace>,
+    pub notes: Vec<String>,
+    /// Why no more was read.
+    pub broken: Option<FileError>,
+}
 
 /// What a file says of itself, and its traces, as far as it goes.
 #[derive(Default)]
 struct File<'a> {
     schema: Option<String>,
     version: Option<String>,
-    traces: Vec<Trace<'a>>,
+    /// `serialization_format`, and `qlog_format` before.
+    formats: [Option<String>; 2],
+    traces: Vec<Header<'a>>,
 }
 
+/// A trace: its header, and the events that stand in it.
 #[derive(Default)]
-struct Trace<'a> {
-    /// The vantage point: a client, a server.
+struct Header<'a> {
     seen_by: Option<String>,
     time_format: Option<String>,
     time_units: Option<String>,
+    group: Option<String>,
+    schemas: Vec<String>,
     event_fields: Vec<String>,
+    failed: Option<String>,
     events: Vec<&'a RawValue>,
 }
 
@@ -51,8 +101,8 @@ impl File<'_> {
     fn check(&self, file: &str) -> Result<(), FileError> {
         let known = |version: &str| VERSIONS.contains(&version) || version.starts_with("draft-02");
         let (key, found) = match (&self.schema, &self.version) {
-            (Some(schema), _) if SCHEMAS.contains(&schema.as_str()) => return Ok(()),
-            (_, Some(version)) if known(version) => return Ok(()),
+            (Some(schema), _) if SCHEMAS.iter().any(|(known, _)| known == schema) => return Ok(()),
+            (None, Some(version)) if known(version) => return Ok(()),
             (Some(schema), _) => ("file_schema", schema),
             (None, Some(version)) => ("qlog_version", version),
             (None, None) => {
@@ -67,10 +117,77 @@ impl File<'_> {
     fn is_named(&self) -> bool {
         self.schema.is_some() || self.version.is_some()
     }
+
+    /// Where it says of its content what is not so.
+    fn contradictions(&self, content: Content) -> Vec<String> {
+        let by_schema = SCHEMAS.iter().find(|(schema, _)| self.schema.as_deref() == Some(*schema));
+        // What stands beside a schema for older readers says nothing.
+        let [today, before] = &self.formats;
+        let format = today.as_ref().map(|format| ("serialization_format", format));
+        let before = before.as_ref().filter(|_| self.schema.is_none()).map(|format| ("qlog_format", format));
+        let mut notes = Vec::new();
+        if let Some((key, format)) = format.or(before) {
+            let said = Content::said(format);
+            if said != Some(content) {
+                let name = said.map_or("not known here", Content::name);
+                let format = printable(format, 40);
+                notes.push(format!(
+                    "Its {key} '{format}' is {name}; its content is {}, and read as that.",
+                    content.name()
+                ));
+                return notes;
+            }
+        }
+        // A text in each line is the sequence of before, without its marks.
+        let same = |said: Content| (said == Content::Contained) == (content == Content::Contained);
+        if let Some((schema, said)) = by_schema.filter(|(_, said)| !same(*said)) {
+            notes.push(format!(
+                "Its file_schema {schema} is {}; its content is {}, and read as that.",
+                said.name(),
+                content.name()
+            ));
+        }
+        notes
+    }
 }
 
-/// Reads a file in one piece; of several traces the one that says most of a window.
-pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, FileError> {
+impl Header<'_> {
+    /// Where the parts of events stand, in the versions whose events are arrays.
+    fn places(&self, file: &str) -> Result<Option<Places>, FileError> {
+        if self.event_fields.is_empty() {
+            return Ok(None);
+        }
+        let problem = "its event_fields lack a time, category, event or data; give a log as its writer made it";
+        Places::of(&self.event_fields).map(Some).ok_or_else(|| FileError::new(file, 1, problem))
+    }
+
+    fn said(&self) -> Said {
+        let by_field = self.event_fields.iter().any(|field| field.eq_ignore_ascii_case("delta_time"));
+        let known = |schema: &str| {
+            EVENT_SCHEMAS.iter().any(|known| schema.starts_with(known)) || schema == paceline_lab::qlog::SCHEMA
+        };
+        let unknown = self.schemas.iter().filter(|schema| !known(schema)).take(MOST_SCHEMAS);
+        Said {
+            delta: by_field || self.time_format.as_deref().is_some_and(is_delta),
+            unit: if self.time_units.as_deref() == Some("us") { 1e-3 } else { 1.0 },
+            group: self.group.clone().unwrap_or_default(),
+            seen_by: self.seen_by.clone(),
+            schemas: unknown.map(|schema| printable(schema, 80)).collect(),
+            failed: self.failed.clone(),
+        }
+    }
+}
+
+/// An event in a text; nothing for other texts.
+fn event<'a>(text: &'a RawValue, places: Option<&Places>, unit: f64) -> serde_json::Result<Option<Event<'a>>> {
+    match places {
+        Some(places) => places.event(text, unit).map(Some),
+        None => Event::of(text, unit),
+    }
+}
+
+/// Reads a file in one piece.
+pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Found, FileError> {
     let mut text = Vec::new();
     let read = from.take(MOST_CONTAINED + 1).read_to_end(&mut text);
     read.map_err(|error| FileError::new(file, 0, format!("cannot be read ({error}); name a qlog file")))?;
@@ -84,141 +201,122 @@ pub(super) fn contained(file: &str, from: impl BufRead) -> Result<Course, FileEr
     if whole.is_ok() || found.is_named() {
         found.check(file)?;
     }
-    let end = whole.is_ok().then(|| json.end());
-    // A text in each line, whatever it says of itself: the first has no events, and there is a second.
-    if end.as_ref().is_some_and(Result::is_err) && found.traces.iter().all(|trace| trace.events.is_empty()) {
-        return sequence(file, &text[..], b'\n');
+    let broken = whole.and_then(|()| json.end()).err().map(|error| {
+        let problem = format!("it is not a qlog, or damaged or cut off ({error}); give the whole file");
+        FileError::new(file, error.line() as u64, problem)
+    });
+    if let Some(broken) = broken {
+        if found.traces.iter().all(|trace| trace.events.is_empty()) {
+            return Err(broken);
+        }
+        return traces(file, &text, &found, Some(broken));
     }
-    let broken = match whole.and_then(|()| end.unwrap_or(Ok(()))) {
-        Ok(()) => None,
-        Err(error) => {
-            let problem = format!("it is not a qlog, or damaged or cut off ({error}); give the whole file");
-            let error = FileError::new(file, error.line() as u64, problem);
-            if found.traces.iter().all(|trace| trace.events.is_empty()) {
-                return Err(error);
-            }
-            Some(error)
-        }
-    };
-    let (all, mut best): (usize, Option<Course>) = (found.traces.len(), None);
-    for (number, trace) in found.traces.iter().enumerate() {
-        let mut course = trace.read(file)?;
-        if all > 1 {
-            let by = trace.seen_by.as_deref().map_or_else(String::new, |by| format!(" (by the {by})"));
-            course
-                .notes
-                .push(format!("Of its {all} traces number {}{by} is read, which says most of a window.", number + 1));
-        }
-        if best.as_ref().is_none_or(|best| course.points() > best.points()) {
-            best = Some(course);
-        }
-    }
-    let mut course = best.ok_or_else(|| FileError::new(file, 0, "it has no traces; give a log of a connection"))?;
-    course.broken = broken;
-    Ok(course)
+    traces(file, &text, &found, None)
 }
 
-impl Trace<'_> {
-    /// Where the parts of events stand, in the versions whose events are arrays.
-    fn places(&self, file: &str) -> Result<Option<Places>, FileError> {
-        if self.event_fields.is_empty() {
-            return Ok(None);
-        }
-        let places = Places::of(&self.event_fields, self.time_units.as_deref());
-        let problem = "its event_fields lack a time, category, event or data; give a log as its writer made it";
-        places.map(Some).ok_or_else(|| FileError::new(file, 1, problem))
-    }
-
-    /// Nothing has happened yet.
-    fn course(&self) -> Course {
-        let by_field = self.event_fields.iter().any(|field| field.eq_ignore_ascii_case("delta_time"));
-        Course::new(by_field || self.time_format.as_deref().is_some_and(is_delta))
-    }
-
-    fn read(&self, file: &str) -> Result<Course, FileError> {
-        let (places, mut course) = (self.places(file)?, self.course());
-        for (number, text) in self.events.iter().enumerate() {
-            let read = event(text, places.as_ref()).map_err(|error| {
+fn traces(file: &str, text: &[u8], found: &File<'_>, broken: Option<FileError>) -> Result<Found, FileError> {
+    let mut read = Vec::new();
+    for header in &found.traces {
+        let (places, said) = (header.places(file)?, header.said());
+        let (mut trace, unit) = (Trace::new(said.clone()), said.unit);
+        let (mut line, mut counted) = (1, 0);
+        for (number, raw) in header.events.iter().enumerate() {
+            // Events borrow from the text.
+            let at = (raw.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize).clamp(counted, text.len());
+            line += newlines(&text[counted..at]);
+            counted = at;
+            let event = event(raw, places.as_ref(), unit).map_err(|error| {
                 let problem =
                     format!("event {number} is not as the version has it ({error}); give a log as its writer made it");
-                FileError::new(file, 0, problem)
+                FileError::new(file, line, problem)
             })?;
-            if let Some(event) = read {
-                course.take(&event);
+            if let Some(event) = event {
+                trace.take(file, line, event)?;
             }
         }
-        Ok(course)
+        read.push(trace);
     }
+    Ok(Found { traces: read, notes: found.contradictions(Content::Contained), broken })
 }
 
-/// Whether times of this format count from the event before.
-pub(super) fn is_delta(format: &str) -> bool {
-    matches!(format, "delta" | "relative_to_previous_event")
+fn newlines(text: &[u8]) -> u64 {
+    text.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// An event in a text; nothing for other texts.
-fn event<'a>(text: &'a RawValue, places: Option<&Places>) -> serde_json::Result<Option<Event<'a>>> {
-    match places {
-        Some(places) => places.event(text).map(Some),
-        None => Event::of(text),
-    }
+/// Reads a sequence of JSON texts (RFC 7464).
+pub(super) fn sequence(file: &str, from: impl BufRead) -> Result<Found, FileError> {
+    records(file, from, Content::Sequence)
 }
 
-/// Reads a sequence of JSON texts: RFC 7464's, or one in each line.
-pub(super) fn sequence(file: &str, mut from: impl BufRead, separator: u8) -> Result<Course, FileError> {
-    let mut record = Vec::new();
-    let mut course: Option<(Course, Option<Places>)> = None;
+/// Reads a JSON text in each line.
+pub(super) fn lines(file: &str, from: impl BufRead) -> Result<Found, FileError> {
+    records(file, from, Content::Lines)
+}
+
+fn records(file: &str, mut from: impl BufRead, content: Content) -> Result<Found, FileError> {
+    let separator = if content == Content::Lines { b'\n' } else { SEPARATOR };
+    let (mut record, mut line) = (Vec::new(), 1);
+    let mut header: Option<(Trace, Option<Places>, f64, Vec<String>)> = None;
+    let mut broken = None;
     for number in 0..=MOST_EVENTS {
         record.clear();
         let read = (&mut from).take(MOST_RECORD + 1).read_until(separator, &mut record);
         let read =
-            read.map_err(|error| FileError::new(file, number, format!("cannot be read ({error}); name a qlog file")))?;
+            read.map_err(|error| FileError::new(file, line, format!("cannot be read ({error}); name a qlog file")))?;
         if read == 0 {
-            let course = course.map(|(course, _)| course);
-            return course.ok_or_else(|| FileError::new(file, 0, "it has no records; give a log of a connection"));
+            break;
         }
+        let begins = line + newlines(&record[..record.len() - record.trim_ascii_start().len()]);
+        line += newlines(&record);
         if read as u64 > MOST_RECORD {
-            return Err(FileError::new(file, number, "a record of it is longer than 1 MiB; give a qlog as JSON-SEQ"));
+            return Err(FileError::new(file, begins, "a record of it is longer than 1 MiB; give a qlog as JSON-SEQ"));
+        }
+        if number == MOST_EVENTS {
+            return Err(FileError::new(file, begins, "it has more than 200 million events; give a shorter log"));
         }
         let text = record.strip_suffix(&[separator]).unwrap_or(&record).trim_ascii();
         if text.is_empty() {
             continue;
         }
-        let broken = |error: serde_json::Error| {
-            let problem = format!("record {number} is damaged or cut off ({error}); give the whole file");
-            FileError::new(file, number, problem)
+        let damaged = |error: serde_json::Error| {
+            FileError::new(file, begins, format!("line {begins} is damaged or cut off ({error}); give the whole file"))
         };
-        match &mut course {
-            Some((course, places)) => {
-                match serde_json::from_slice::<&RawValue>(text).and_then(|text| event(text, places.as_ref())) {
-                    Ok(Some(event)) => course.take(&event),
-                    Ok(None) => {}
-                    Err(error) => {
-                        course.broken = Some(broken(error));
-                        break;
-                    }
-                }
+        let Some((trace, places, unit, _)) = &mut header else {
+            let mut found = File::default();
+            let mut json = serde_json::Deserializer::from_slice(text);
+            FileSeed(&mut found).deserialize(&mut json).and_then(|()| json.end()).map_err(damaged)?;
+            found.check(file)?;
+            let notes = found.contradictions(content);
+            let trace = found.traces.pop().unwrap_or_default();
+            let (places, said) = (trace.places(file)?, trace.said());
+            let unit = said.unit;
+            header = Some((Trace::new(said), places, unit, notes));
+            continue;
+        };
+        match serde_json::from_slice::<&RawValue>(text).and_then(|text| event(text, places.as_ref(), *unit)) {
+            Ok(Some(event)) => trace.take(file, begins, event)?,
+            Ok(None) => {}
+            Err(error) if error.classify() == Category::Data => {
+                let problem =
+                    format!("its event is not as the version has it ({error}); give a log as its writer made it");
+                return Err(FileError::new(file, begins, problem));
             }
-            None => {
-                let mut found = File::default();
-                let mut json = serde_json::Deserializer::from_slice(text);
-                FileSeed(&mut found).deserialize(&mut json).and_then(|()| json.end()).map_err(broken)?;
-                found.check(file)?;
-                let trace = found.traces.pop().unwrap_or_default();
-                course = Some((trace.course(), trace.places(file)?));
+            Err(error) => {
+                broken = Some(damaged(error));
+                break;
             }
         }
     }
-    match course {
-        Some((course, _)) if course.broken.is_some() => Ok(course),
-        _ => Err(FileError::new(file, MOST_EVENTS, "it has more than 200 million events; give a shorter log")),
-    }
+    let Some((trace, _, _, notes)) = header else {
+        return Err(FileError::new(file, 0, "it has no records; give a log of a connection"));
+    };
+    Ok(Found { traces: vec![trace], notes, broken })
 }
 
 /// Fills what it borrows, so that what stands before the end of a file that is cut off is there.
 struct FileSeed<'f, 'a>(&'f mut File<'a>);
-struct TracesSeed<'f, 'a>(&'f mut Vec<Trace<'a>>);
-struct TraceSeed<'f, 'a>(&'f mut Trace<'a>);
+struct TracesSeed<'f, 'a>(&'f mut Vec<Header<'a>>);
+struct TraceSeed<'f, 'a>(&'f mut Header<'a>);
 struct EventsSeed<'f, 'a>(&'f mut Vec<&'a RawValue>);
 
 /// Implements a seed by its visitor, which is the same thing; `null` leaves everything as it is.
@@ -257,9 +355,11 @@ seed!(
                 "qlog_version" => self.0.version = map.next_value()?,
                 // The drafts since July 2024 name a schema instead.
                 "file_schema" => self.0.schema = map.next_value()?,
+                "serialization_format" => self.0.formats[0] = map.next_value()?,
+                "qlog_format" => self.0.formats[1] = map.next_value()?,
                 "traces" => map.next_value_seed(TracesSeed(&mut self.0.traces))?,
                 "trace" => {
-                    let mut trace = Trace::default();
+                    let mut trace = Header::default();
                     map.next_value_seed(TraceSeed(&mut trace))?;
                     self.0.traces.push(trace);
                 }
@@ -276,7 +376,7 @@ seed!(
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         loop {
             // In its place before it is read: it may be cut off.
-            self.0.push(Trace::default());
+            self.0.push(Header::default());
             let Some(trace) = self.0.last_mut() else { return Ok(()) };
             if seq.next_element_seed(TraceSeed(trace))?.is_none() {
                 self.0.pop();
@@ -291,14 +391,19 @@ seed!(
     "a trace",
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
-            let text = |fields: Option<Fields<'de>>, key: &str| match fields.map(|fields| fields.text(key)) {
-                Some(Ok(text)) => text.map(Cow::into_owned),
-                _ => None,
-            };
+            let word = |fields: Option<&Fields<'de>>, key| fields?.word(key).map(Cow::into_owned);
             match key.as_str() {
-                "common_fields" => self.0.time_format = text(map.next_value()?, "time_format"),
-                "configuration" => self.0.time_units = text(map.next_value()?, "time_units"),
-                "vantage_point" => self.0.seen_by = text(map.next_value()?, "type"),
+                "common_fields" => {
+                    let fields: Option<Fields<'de>> = map.next_value()?;
+                    self.0.time_format = word(fields.as_ref(), "time_format");
+                    self.0.group = word(fields.as_ref(), "group_id");
+                }
+                "configuration" => {
+                    self.0.time_units = word(map.next_value::<Option<Fields<'de>>>()?.as_ref(), "time_units");
+                }
+                "vantage_point" => self.0.seen_by = word(map.next_value::<Option<Fields<'de>>>()?.as_ref(), "type"),
+                "event_schemas" => self.0.schemas = map.next_value::<Option<Vec<String>>>()?.unwrap_or_default(),
+                "error_description" => self.0.failed = map.next_value()?,
                 "event_fields" => self.0.event_fields = map.next_value::<Option<Vec<String>>>()?.unwrap_or_default(),
                 "events" => map.next_value_seed(EventsSeed(&mut self.0.events))?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
