@@ -8,6 +8,7 @@ use anyhow::{anyhow, bail};
 use paceline_conform::capture::{self, FourTuple};
 use paceline_conform::page;
 use paceline_conform::qlog::{self, Choice};
+use paceline_conform::script::{self, ScriptRun};
 use paceline_conform::suite::{Score, judge};
 use paceline_conform::trajectory::Trajectory;
 use paceline_conform::{rules, said, watch};
@@ -23,7 +24,7 @@ use crate::progress::{Announce, Bar};
 /// Judge what controllers do by the rules of their specifications: RFCs, papers, Linux (docs/guide/conformance.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Who is judged: NAME or NAME@VIA; all that have rules where nothing is named.
+    /// Who is judged: NAME or NAME@VIA; all that have rules where nothing is named. With --script who takes the place of its controller.
     #[arg(value_name = "CONTESTANT")]
     contestants: Vec<String>,
     /// The controller whose rules are judged: reno, cubic, bbr, copa, dctcp or prague; without it the contestant's own.
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// Which trace of the qlogs, from 1, where several have a window.
     #[arg(long, value_name = "N", requires = "qlog", value_parser = count::<usize>, allow_negative_numbers = true)]
     trace: Option<usize>,
+    /// A script of events and of what has to be answered to them, or a folder of *.script. May be given again.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules_of", "real", "list", "threads", "report"])]
+    script: Vec<PathBuf>,
     /// Print every rule with its source, and stop.
     #[arg(long)]
     list: bool,
@@ -64,15 +68,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        if let Some(path) = &args.json {
-            save("--json", path, |out| out.write_all(said::rules_json_lines().as_bytes()))?;
-        }
-        if !args.json.as_deref().is_some_and(is_standard) {
-            crate::print::out(&said::rules())?;
-        }
+        say(args, &said::rules_json_lines(), &said::rules())?;
         return Ok(ExitCode::SUCCESS);
     }
     check_file("--json", args.json.as_ref())?;
+    if !args.script.is_empty() {
+        let instead = args.contestants.iter().map(|text| input::controller(text)).collect::<Result<Vec<_>, _>>()?;
+        let runs = script::run_files(&args.script, &instead)?;
+        say(args, &script::json_lines(&runs), &script::table(&runs))?;
+        return Ok(unless_failed(!runs.iter().all(ScriptRun::holds)));
+    }
     check_folder("--report", args.report.as_ref())?;
     let known = rules::controllers();
     if let Some(name) = args.rules_of.as_deref().filter(|name| !known.contains(name)) {
@@ -85,18 +90,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         judge(&contestants, world, args.threads, bar)
     })?;
     scores.extend(files);
-    if let Some(path) = &args.json {
-        save("--json", path, |out| out.write_all(said::json_lines(&scores).as_bytes()))?;
-    }
-    if !args.json.as_deref().is_some_and(is_standard) {
-        crate::print::out(&said::table(&scores))?;
-    }
+    say(args, &said::json_lines(&scores), &said::table(&scores))?;
     if let Some(folder) = &args.report {
         let path = paceline_report::store(folder, page::PAGE, &page::page(&scores, &super::command_line())?)?;
         eprintln!("report: {}", path.display());
     }
     let departs = scores.iter().any(|score| !score.departures().is_empty());
     Ok(unless_failed(departs))
+}
+
+/// What was found, for programs where it is asked for, and for people unless that is on standard output.
+fn say(args: &Args, json: &str, table: &str) -> anyhow::Result<()> {
+    if let Some(path) = &args.json {
+        save("--json", path, |out| out.write_all(json.as_bytes()))?;
+    }
+    if !args.json.as_deref().is_some_and(is_standard) {
+        crate::print::out(table)?;
+    }
+    Ok(())
 }
 
 /// Who runs, each with the controller whose rules are judged.

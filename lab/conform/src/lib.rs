@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod episodes;
 pub mod evaluate;
+pub mod pace;
 pub mod page;
 pub mod profile;
 pub mod qlog;
@@ -13,6 +14,7 @@ pub mod rig;
 pub mod rule;
 pub mod rules;
 pub mod said;
+pub mod script;
 pub mod suite;
 pub mod trajectory;
 pub mod watch;

@@ -4,6 +4,7 @@ mod bbr;
 mod copa;
 mod cubic;
 mod marks;
+mod pace;
 mod reno;
 mod start;
 
@@ -11,7 +12,7 @@ use crate::rule::Rule;
 
 /// Every rule, by controller.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [reno::RULES, cubic::RULES, bbr::RULES, copa::RULES, marks::RULES].into_iter().flatten()
+    [reno::RULES, cubic::RULES, bbr::RULES, copa::RULES, marks::RULES, pace::RULES].into_iter().flatten()
 }
 
 /// The rules of a controller, by its name in the registry.
@@ -21,7 +22,11 @@ pub fn of(controller: &str) -> Vec<&'static Rule> {
 
 /// Controllers with rules, in their order.
 pub fn controllers() -> Vec<&'static str> {
-    let mut names: Vec<&str> = all().map(|rule| rule.controller).collect();
-    names.dedup();
+    let mut names: Vec<&str> = Vec::new();
+    for rule in all() {
+        if !names.contains(&rule.controller) {
+            names.push(rule.controller);
+        }
+    }
     names
 }

@@ -1,5 +1,7 @@
 //! What is known of a flow over time: its window, what is in flight, round trips, deliveries, its pace.
 
+use crate::pace::Paces;
+
 /// Most points of a trajectory: an hour at a point a millisecond (our choice: about 300 MB).
 pub const MOST_POINTS: usize = 4_000_000;
 
@@ -91,6 +93,8 @@ pub struct Trajectory {
     pub losses: Vec<f64>,
     /// Seconds at which its state changed, with the name of the new one; empty where the source does not say.
     pub states: Vec<(f64, String)>,
+    /// How its packets left, where every departure is known.
+    pub paces: Paces,
     /// What its reader has to say of it: a line each.
     pub notes: Vec<String>,
 }
@@ -106,6 +110,7 @@ impl Trajectory {
             points: Vec::new(),
             losses: Vec::new(),
             states: Vec::new(),
+            paces: Paces::default(),
             notes: Vec::new(),
         }
     }

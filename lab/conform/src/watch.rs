@@ -8,6 +8,7 @@ use paceline_cc::observe::{Answers, Event, Observer};
 use paceline_cc::{Controller, Pacing, Phase as Repair};
 use paceline_experiment::{Layer, Subject, Tap};
 
+use crate::pace::PaceMeter;
 use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
 
 /// Least seconds between two points without a change of phase (our choice: below every round trip here).
@@ -32,7 +33,7 @@ impl FlowWatch {
         let empty = || Trajectory::new(self.name.as_str(), self.origin, 1448.0);
         self.seen.as_ref().map_or_else(empty, |seen| {
             let mut eye = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut eye.trajectory, empty())
+            eye.finish(empty())
         })
     }
 }
@@ -62,7 +63,8 @@ pub fn read(name: &str, from: impl BufRead) -> Result<Trajectory, LogError> {
         let line = line?;
         line.event.with(|event| eye.see(event, &line.answers));
     }
-    Ok(eye.trajectory)
+    let empty = Trajectory::new(name, Origin::Events, mss);
+    Ok(eye.finish(empty))
 }
 
 #[derive(Debug)]
@@ -71,6 +73,7 @@ struct Eye {
     begun: Option<f64>,
     /// What was last known.
     now: TrajectoryPoint,
+    pace: PaceMeter,
 }
 
 impl Observer for Eye {
@@ -81,7 +84,14 @@ impl Observer for Eye {
 
 impl Eye {
     fn new(trajectory: Trajectory) -> Self {
-        Self { trajectory, begun: None, now: TrajectoryPoint::default() }
+        let pace = PaceMeter::new(trajectory.mss as u32);
+        Self { trajectory, begun: None, now: TrajectoryPoint::default(), pace }
+    }
+
+    /// What was seen; `then` is what it sees next.
+    fn finish(&mut self, then: Trajectory) -> Trajectory {
+        let pace = std::mem::replace(&mut self.pace, PaceMeter::new(then.mss as u32));
+        Trajectory { paces: pace.finish(), ..std::mem::replace(&mut self.trajectory, then) }
     }
 
     /// `event` happened, and this is what the controller answers then.
@@ -89,6 +99,7 @@ impl Eye {
         let mss = self.trajectory.mss;
         let at = event.now().as_secs_f64();
         let t = at - *self.begun.get_or_insert(at);
+        self.pace.see(t, event, answers);
         let before = self.now;
         let mut always = false;
         match event {

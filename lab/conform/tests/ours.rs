@@ -48,6 +48,7 @@ fn ours_hold_to_their_rules() {
         ("reno@tcp", "reno"),
         ("cubic@tcp", "cubic"),
         ("bbr@tcp", "bbr"),
+        ("bbr3@tcp", "bbr3"),
         ("copa@udp", "copa"),
         ("dctcp@tcp", "dctcp"),
         ("prague@tcp", "prague"),
