@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use paceline_cc::datapath::DATAPATHS;
 use paceline_files::{Draft, is_standard};
+use paceline_lab::qlog::{Form, Style, Variables};
 use paceline_lab::race::{Race, Settings, race_watched};
 use paceline_lab::record::{Record, write_csv, write_digests, write_json};
 use paceline_lab::run::World;
@@ -77,9 +78,15 @@ pub(crate) struct Args {
     /// With --series: of every run.
     #[arg(long, requires = "series")]
     series_all: bool,
-    /// A log of each flow of the first run of each contestant, for qvis, into this folder.
+    /// A qlog of each flow of the first run of each contestant, into this folder.
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
+    /// With --qlog: today, or 0.3 for qvis.
+    #[arg(long, value_name = "FORM", default_value = "today", requires = "qlog")]
+    qlog_form: Form,
+    /// With --qlog: the controller's variables at most each millisecond (some), or after every event (all).
+    #[arg(long, value_name = "WHICH", default_value = "some", requires = "qlog")]
+    qlog_variables: Variables,
     /// A log of everything that each controller of these flows was informed of and answered, for replay, into this folder.
     #[arg(long, value_name = "DIR")]
     events: Option<PathBuf>,
@@ -156,6 +163,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         series_of_all: args.series_all,
         measure: args.measure,
         qlog: args.qlog.clone(),
+        qlog_style: Style { form: args.qlog_form, variables: args.qlog_variables },
         events: args.events.clone(),
         live: args.real.then(Arc::default),
     };

@@ -52,7 +52,7 @@ fn an_object_is_published_found_and_fetched() {
     assert_eq!((&said["bytes"], &said["media_type"]), (&2_400_000.into(), &"video/mp4".into()), "{said}");
     assert!(fs::read(lab.path("copy")).unwrap() == content());
     let log = fs::read_to_string(lab.path(said["qlog"][0].as_str().unwrap())).unwrap();
-    assert!(log.contains("recovery:metrics_updated"), "{} bytes", log.len());
+    assert!(log.contains("quic:recovery_metrics_updated"), "{} bytes", log.len());
 
     let part = fetch(&["--from", &router.address, "--range", "1000-1999", "--out", "-"]);
     assert!(part.stdout == content()[1000..2000], "{}", String::from_utf8_lossy(&part.stderr));

@@ -23,6 +23,7 @@ use crate::entry::{Kind, ON_OFF, Param, Params, StartUpEntry};
 use geometry::LONGEST;
 
 pub use adaptive::Adaptive;
+pub use flight::untag as place;
 pub use load::Load;
 pub use rounds::{Release, Rounds};
 

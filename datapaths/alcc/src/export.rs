@@ -40,6 +40,8 @@ pub use unserved::Unserved;
 pub const METRICS: &str = "PACELINE_METRICS";
 /// The folder for logs in the qlog format.
 pub const QLOG: &str = "PACELINE_QLOG";
+/// The same, as every program that writes qlogs has it (draft-ietf-quic-qlog-main-schema-14 section 14).
+pub const QLOGDIR: &str = "QLOGDIR";
 
 /// The variables of these.
 pub const VARIABLES: [Variable; 2] = [
@@ -69,7 +71,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads [`METRICS`] and [`QLOG`] of this process.
+    /// Reads [`METRICS`], [`QLOG`] and, where that is not given, [`QLOGDIR`] of this process. An empty value is as if it were not there.
     ///
     /// # Errors
     /// [`SettingsError`] when [`METRICS`] is not an address.
@@ -85,7 +87,7 @@ impl Settings {
         let given = |name| var(name).filter(|text| !text.is_empty());
         Ok(Self {
             metrics: given(METRICS).map(|text| address(&text)).transpose()?,
-            qlog: given(QLOG).map(PathBuf::from),
+            qlog: given(QLOG).or_else(|| given(QLOGDIR)).map(PathBuf::from),
         })
     }
 

@@ -176,3 +176,15 @@ fn an_address_may_be_a_port_of_the_loopback_address() {
     let read = Settings::from_vars(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, v)| v.clone()));
     assert_eq!(read, Ok(settings));
 }
+
+#[test]
+fn the_folder_of_qlogs_may_be_that_of_every_program() {
+    let of = |given: &[(&str, &str)]| {
+        let var = |name: &str| given.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        Settings::from_vars(var).unwrap().qlog
+    };
+    assert_eq!(of(&[("QLOGDIR", "/tmp/all")]), Some("/tmp/all".into()));
+    assert_eq!(of(&[("QLOGDIR", "/tmp/all"), ("PACELINE_QLOG", "/tmp/ours")]), Some("/tmp/ours".into()));
+    assert_eq!(of(&[("QLOGDIR", "/tmp/all"), ("PACELINE_QLOG", "")]), Some("/tmp/all".into()));
+    assert_eq!((of(&[("QLOGDIR", "")]), of(&[])), (None, None));
+}

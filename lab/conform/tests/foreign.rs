@@ -5,18 +5,18 @@ use std::io::Cursor;
 use paceline_conform::ride::Ride;
 use paceline_conform::rig::Rig;
 use paceline_conform::suite::Score;
-use paceline_conform::trajectory::Origin;
+use paceline_conform::trajectory::{Origin, Trajectory, TrajectoryPoint};
 use paceline_conform::{capture, qlog, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::events::EventLogs;
-use paceline_lab::qlog::Qlog;
+use paceline_lab::qlog::{Form, Qlog, Style};
 use paceline_lab::run::World;
 
 /// A qlog of a run of ours.
-fn logged(contestant: &str, rig: Rig) -> String {
+fn logged(contestant: &str, rig: Rig, form: Form) -> String {
     let contestant: Contestant = contestant.parse().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut log = Qlog::new(folder.path(), "run", "a test").unwrap();
+    let mut log = Qlog::new(folder.path(), "run", "a test").unwrap().styled(Style { form, ..Style::default() });
     let plan = rig.plan(&contestant).unwrap();
     paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut log));
     std::fs::read_to_string(&log.finish().unwrap()[0]).unwrap()
@@ -24,7 +24,7 @@ fn logged(contestant: &str, rig: Rig) -> String {
 
 #[test]
 fn a_qlog_shows_what_the_run_did() {
-    let text = logged("cubic@tcp", Rig::Long);
+    let text = logged("cubic@tcp", Rig::Long, Form::Today);
     let trajectory = qlog::read("run.sqlog", Cursor::new(text.as_bytes())).unwrap();
     assert_eq!((trajectory.origin, trajectory.mss), (Origin::Qlog, 1448.0));
     let score = Score::of_one("cubic", trajectory);
@@ -44,6 +44,51 @@ fn a_qlog_shows_what_the_run_did() {
     let one = format!(r#"{{"qlog_version":"0.3","traces":[{{"events":[{events}]}}]}}"#);
     let contained = Score::of_one("cubic", qlog::read("run.sqlog", Cursor::new(one)).unwrap());
     assert_eq!(contained.trajectories, score.trajectories);
+}
+
+/// Words of the verdicts by the rules of a path.
+fn verdicts(rules_of: &str, rig: Rig, trajectory: Trajectory) -> Vec<(&'static str, &'static str)> {
+    let score = Score::of_one(rules_of, trajectory);
+    let of_path = score.judged.iter().filter(|one| one.rule.rig == rig);
+    of_path.map(|one| (one.rule.id, one.verdict.word())).collect()
+}
+
+#[test]
+fn both_forms_say_what_was_watched() {
+    for (controller, rig) in [("reno", Rig::Short), ("cubic", Rig::Long), ("bbr", Rig::Deep), ("bbr", Rig::Lossy)] {
+        let name = format!("{controller}@tcp");
+        let contestant: Contestant = name.parse().unwrap();
+        let plan = rig.plan(&contestant).unwrap();
+        let mut seen = watch::FlowWatch::new("run", 0, Origin::Simulated);
+        paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut seen));
+        let seen = seen.trajectory();
+        let read = |form| qlog::read("run", Cursor::new(logged(&name, rig, form))).unwrap();
+        let (today, before) = (read(Form::Today), read(Form::V03));
+        assert_eq!(
+            (&today.points, &today.losses, &today.states),
+            (&before.points, &before.losses, &before.states),
+            "{name}"
+        );
+        assert_eq!((&today.notes, &before.notes), (&vec![], &vec![]));
+        assert_eq!((today.mss, before.mss, seen.mss), (1448.0, 1448.0, 1448.0));
+        assert!(!today.states.is_empty());
+        // Loss events that were watched are episodes of packets here.
+        assert!(seen.losses.len() <= today.losses.len());
+        // Times have a thousandth of a millisecond; a point that was watched is one of those of its instant, or, at a loss, the one before.
+        for watched in seen.points.iter().filter(|point| point.rtt_ms.is_some()) {
+            let (from, to) = (today.index(watched.t - 1e-6), today.index(watched.t + 1e-6).unwrap());
+            let at = today.points[from.unwrap_or(0)..=to].iter();
+            let same = |point: &TrajectoryPoint| {
+                (point.window - watched.window).abs() < 1e-6
+                    // At a tick what left since the last acknowledgement counts here, and not there.
+                    && point.in_flight >= watched.in_flight - 1e-6
+                    && watched.pacing_mbps.is_none_or(|rate| (point.pacing_mbps.unwrap() - rate).abs() < 2e-6)
+                    && (point.rtt_ms.unwrap() - watched.rtt_ms.unwrap()).abs() < 1e-3
+            };
+            assert!(at.clone().any(same), "{name}: {watched:?} {:?}", at.collect::<Vec<_>>());
+        }
+        assert_eq!(verdicts(controller, rig, today), verdicts(controller, rig, seen), "{name} on {}", rig.name());
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use paceline_experiment::{DrivenBy, Live, SharedTap};
 use crate::contestant::Contestant;
 use crate::flow_logs::FlowLogError;
 use crate::measure::Meter;
+use crate::qlog::{About, Style};
 use crate::record::Run;
 use crate::run::{self, Observers, RunError, World};
 use crate::run_logs::RunLogs;
@@ -57,6 +58,8 @@ pub struct Settings {
     pub measure: bool,
     /// Write a qlog of each flow of the first run of each contestant into this folder.
     pub qlog: Option<PathBuf>,
+    /// How these are written.
+    pub qlog_style: Style,
     /// Write an event log of each controller of these flows into this folder.
     pub events: Option<PathBuf>,
     /// What a run in the real world adds to as it goes on, for someone who watches; of several at once it is their sum.
@@ -188,9 +191,11 @@ impl Task for Job<'_> {
 /// When a folder cannot be made.
 pub fn logs(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result<RunLogs, FlowLogError> {
     let wanted = |folder: &Option<PathBuf>| folder.clone().filter(|_| plan.number == 1);
-    let about = format!("{}, seed {}, run 1", plan.scenario.name, plan.scenario.seed);
+    let (name, seed) = (plan.scenario.name.clone(), plan.scenario.seed);
+    let about = About { text: format!("{name}, seed {seed}, run 1"), scenario: Some((name, 1, seed)) };
     let (qlog, events) = (wanted(&settings.qlog), wanted(&settings.events));
-    RunLogs::open(qlog.as_deref(), events.as_deref(), &contestant.to_string(), &about)
+    let qlog = qlog.as_deref().map(|folder| (folder, settings.qlog_style));
+    RunLogs::open(qlog, events.as_deref(), &contestant.to_string(), about)
 }
 
 /// Of contestants whose controller no log can see, where logs are asked for.

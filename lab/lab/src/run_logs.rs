@@ -7,25 +7,31 @@ use paceline_experiment::{Subject, Tap};
 
 use crate::events::EventLogs;
 use crate::flow_logs::FlowLogError;
-use crate::qlog::Qlog;
+use crate::qlog::{About, Qlog, Style};
 
 /// All logs of one run.
 #[derive(Debug, Default)]
 pub struct RunLogs {
-    /// For qvis.
+    /// For tools of QUIC.
     pub qlog: Option<Qlog>,
     /// To be replayed.
     pub events: Option<EventLogs>,
 }
 
 impl RunLogs {
-    /// Into the folders that are given; `name` is the contestant, `about` says what is run.
+    /// Into the folders that are given, qlogs in a style; `name` is the contestant, `about` says what is run.
     ///
     /// # Errors
     /// [`FlowLogError`] when a folder cannot be made.
-    pub fn open(qlog: Option<&Path>, events: Option<&Path>, name: &str, about: &str) -> Result<Self, FlowLogError> {
-        let qlog = qlog.map(|folder| Qlog::new(folder, name, about)).transpose()?;
-        Ok(Self { qlog, events: events.map(|folder| EventLogs::new(folder, name, about)).transpose()? })
+    pub fn open(
+        qlog: Option<(&Path, Style)>,
+        events: Option<&Path>,
+        name: &str,
+        about: About,
+    ) -> Result<Self, FlowLogError> {
+        let events = events.map(|folder| EventLogs::new(folder, name, &about.text)).transpose()?;
+        let qlog = qlog.map(|(folder, style)| Ok(Qlog::new(folder, name, about)?.styled(style))).transpose()?;
+        Ok(Self { qlog, events })
     }
 
     /// What sees the run; nothing where nothing is logged.

@@ -7,7 +7,7 @@ use paceline_cc::observe::Observer;
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::{Subject, Tap};
 use paceline_lab::contestant::Contestant;
-use paceline_lab::qlog::Qlog;
+use paceline_lab::qlog::{Qlog, Style, Variables};
 use paceline_lab::scenario::{Options, Source};
 use paceline_path::DelaySplit;
 use paceline_transport::{AckSegment, Segment, Sender};
@@ -59,7 +59,7 @@ impl Tap for Drops {
 fn lost(path: &Path) -> Vec<u64> {
     let text = std::fs::read_to_string(path).unwrap();
     let events = text.split('\u{1e}').skip(2).map(|event| serde_json::from_str::<Value>(event).unwrap());
-    let lost = events.filter(|event| event["name"] == "recovery:packet_lost");
+    let lost = events.filter(|event| event["name"] == "quic:packet_lost");
     lost.map(|event| event["data"]["header"]["packet_number"].as_u64().unwrap()).collect()
 }
 
@@ -82,4 +82,66 @@ fn lost_packets_are_those_that_the_path_dropped() {
         assert!(dropped.len() > 20, "{name}: {} of {} packets dropped", dropped.len(), sent.len());
         assert_eq!(lost, dropped, "{name}");
     }
+}
+
+fn events(of: &str, style: Style) -> Vec<Value> {
+    let contestant: Contestant = of.parse().unwrap();
+    let plan = Source::from_text("lossy.toml", LOSSY, Options::default()).plans().unwrap().remove(0);
+    let folder = tempfile::tempdir().unwrap();
+    let mut qlog = Qlog::new(folder.path(), "flow", "").unwrap().styled(style);
+    paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut qlog));
+    let text = std::fs::read_to_string(&qlog.finish().unwrap()[0]).unwrap();
+    text.split('\u{1e}').skip(2).map(|event| serde_json::from_str::<Value>(event).unwrap()).collect()
+}
+
+fn named<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Value> {
+    events.iter().filter(move |event| event["name"] == name)
+}
+
+#[test]
+fn states_of_a_controller_have_its_names_and_variables_follow_them() {
+    let some = events("bbr3@tcp", Style::default());
+    let states: Vec<&str> =
+        named(&some, "quic:congestion_state_updated").map(|event| event["data"]["new"].as_str().unwrap()).collect();
+    // DOWN ended with the acknowledgement that began it.
+    assert_eq!(states[..4], ["Startup", "Drain", "CRUISE", "REFILL"], "{states:?}");
+    let variables: Vec<&Value> = named(&some, "paceline:variables").collect();
+    // Each change of state has its variables at that time, in order with it.
+    let change = some.iter().position(|event| event["data"]["new"] == "Drain").unwrap();
+    let after = some[change..].iter().find(|event| event["name"] == "paceline:variables").unwrap();
+    assert_eq!((&after["time"], &after["data"]["state"]), (&some[change]["time"], &1.into()));
+    let times: Vec<f64> = variables.iter().map(|event| event["time"].as_f64().unwrap()).collect();
+    let close = times.windows(2).filter(|pair| pair[1] - pair[0] < 0.999).count();
+    assert!(close <= states.len(), "{close} of {} within a millisecond, {} states", times.len(), states.len());
+    let all = events("bbr3@tcp", Style { variables: Variables::All, ..Style::default() });
+    assert!(named(&all, "paceline:variables").count() > variables.len());
+    // Nothing else depends on it.
+    let rest = |events: &[Value]| {
+        events.iter().filter(|event| event["name"] != "paceline:variables").cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(rest(&all), rest(&some));
+}
+
+#[test]
+fn chirps_of_a_start_up_are_events() {
+    let events = events("reno:start=chirp@tcp", Style::default());
+    let sent: Vec<f64> = named(&events, "quic:packet_sent").map(|event| event["time"].as_f64().unwrap()).collect();
+    let chirps: Vec<&Value> = named(&events, "paceline:chirp").map(|event| &event["data"]).collect();
+    assert!(chirps.len() > 3, "{chirps:?}");
+    assert!(chirps.windows(2).all(|pair| pair[0]["number"].as_u64() < pair[1]["number"].as_u64()));
+    for chirp in &chirps {
+        let (first, packets) =
+            (chirp["first_packet_number"].as_u64().unwrap() as usize, chirp["packets"].as_u64().unwrap() as usize);
+        let gaps: Vec<f64> = chirp["gaps_us"].as_array().unwrap().iter().map(|gap| gap.as_f64().unwrap()).collect();
+        assert_eq!(gaps.len(), packets - 1);
+        for (index, gap) in gaps.iter().enumerate() {
+            let between = (sent[first + index + 1] - sent[first + index]) * 1e3;
+            assert!((between - gap).abs() <= 1.01, "{chirp}: {between}");
+        }
+        assert!(["complete", "lost", "cut"].contains(&chirp["ended"].as_str().unwrap()));
+    }
+    assert!(
+        chirps.iter().any(|chirp| chirp["ended"] == "complete" && chirp["packets"].as_u64() > Some(4)),
+        "{chirps:?}"
+    );
 }

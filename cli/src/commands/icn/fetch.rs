@@ -113,7 +113,7 @@ fn observed(spec: &Spec, sources: &[SocketAddr], mut qlog: Option<&mut Qlog>) ->
 fn qlog_of(folder: &Path, name: &Name, sources: &[SocketAddr]) -> anyhow::Result<Qlog> {
     let name = name.to_string();
     let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
-    Ok(Qlog::new(folder, &name[..12], &format!("{name} from {}", sources.join(", ")))?)
+    Ok(Qlog::new(folder, &name[..12], format!("{name} from {}", sources.join(", ")).as_str())?)
 }
 
 fn as_json(done: &Fetched, spec: &Spec, out: &Path, sources: &[SocketAddr], logs: &[PathBuf]) -> String {

@@ -151,7 +151,9 @@ pub(super) fn tag(number: u64, index: usize) -> u64 {
     number * LONGEST as u64 + index as u64 + 1
 }
 
-pub(super) fn untag(tag: u64) -> Option<(u64, usize)> {
+/// The chirp, and the place in it, of a packet that a start-up by chirps tagged so
+/// ([`Stamp::tag`](crate::controller::Stamp::tag)); `None` of a packet outside chirps.
+pub fn untag(tag: u64) -> Option<(u64, usize)> {
     let place = tag.checked_sub(1)?;
     Some((place / LONGEST as u64, (place % LONGEST as u64) as usize))
 }

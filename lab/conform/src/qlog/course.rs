@@ -35,6 +35,8 @@ pub(super) struct Course {
     flying: VecDeque<(f64, f64)>,
     /// Milliseconds that packets were in flight, by their time stamps.
     flights: Vec<f64>,
+    /// Round trips are those of samples.
+    sampled: bool,
     /// The longest round trip, as it is written.
     longest: f64,
 }
@@ -85,7 +87,10 @@ impl Course {
                 }
                 self.push();
             }
-            Step::Metrics { window, in_flight, rtt, pacing } => {
+            Step::Metrics { window, in_flight, latest, smoothed, pacing } => {
+                // Only what changed is said: a newer smoothed one says nothing of the latest.
+                self.sampled |= latest.is_some();
+                let rtt = latest.or(smoothed.filter(|_| !self.sampled));
                 self.now.window = window.unwrap_or(self.now.window);
                 self.now.in_flight = in_flight.unwrap_or(self.now.in_flight);
                 self.now.rtt_ms = rtt.or(self.now.rtt_ms);

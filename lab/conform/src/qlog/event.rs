@@ -122,7 +122,13 @@ pub(super) enum Step {
     /// The name of its state: that of the drafts where it is one of theirs, else as it is written.
     State(String),
     /// What is not said stays as it is.
-    Metrics { window: Option<f64>, in_flight: Option<f64>, rtt: Option<f64>, pacing: Option<f64> },
+    Metrics {
+        window: Option<f64>,
+        in_flight: Option<f64>,
+        latest: Option<f64>,
+        smoothed: Option<f64>,
+        pacing: Option<f64>,
+    },
     /// What a full packet has.
     Datagram(f64),
 }
@@ -215,7 +221,8 @@ fn metrics(fields: &Fields<'_>, unit: f64) -> serde_json::Result<Step> {
     Ok(Step::Metrics {
         window: fields.number(&["congestion_window", "cwnd", "current_cwnd"])?,
         in_flight: fields.number(&["bytes_in_flight"])?,
-        rtt: latest.or(smoothed).map(|rtt| rtt * unit).filter(|rtt| *rtt > 0.0),
+        latest: latest.map(|rtt| rtt * unit).filter(|rtt| *rtt > 0.0),
+        smoothed: smoothed.map(|rtt| rtt * unit).filter(|rtt| *rtt > 0.0),
         pacing: fields.number(&["pacing_rate"])?.filter(|rate| *rate > 0.0),
     })
 }

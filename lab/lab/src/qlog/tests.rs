@@ -1,5 +1,8 @@
-use paceline_cc::{Acked, Cause, Env, Loss, Phase, Spec, Stamp};
-use serde_json::Value;
+use paceline_cc::{
+    Ack, Acked, Cause, Env, Hop, Loss, Lost, Nanos, Phase, Rate, Restart, Sent, Spec, Stamp, Telemetry, Time, Timeout,
+};
+use paceline_experiment::Moment;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -70,6 +73,10 @@ impl Script {
         self.observer.on_event(&Event::Acked(&ack), self.controller.as_ref());
     }
 
+    fn event(&mut self, event: &Event<'_>) {
+        self.observer.on_event(event, self.controller.as_ref());
+    }
+
     fn lost(&mut self, ms: f64, packet: u64, sent_ms: f64) {
         let (seq, sent_at) = (packet * u64::from(MSS), at(sent_ms));
         let loss = Loss {
@@ -101,18 +108,68 @@ fn records(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// An independent reading of the event's data: by the types of the `qlog` crate, which follow the later drafts; the
-/// names of events moved from `transport:` and `recovery:` to `quic:` there.
-fn understood(event: &Value) -> bool {
-    use qlog::events::quic::{CongestionStateUpdated, PacketLost, PacketReceived, PacketSent, RecoveryMetricsUpdated};
-    let data = event["data"].clone();
-    match event["name"].as_str().unwrap() {
-        "transport:packet_sent" => serde_json::from_value::<PacketSent>(data).is_ok(),
-        "transport:packet_received" => serde_json::from_value::<PacketReceived>(data).is_ok(),
-        "recovery:metrics_updated" => serde_json::from_value::<RecoveryMetricsUpdated>(data).is_ok(),
-        "recovery:packet_lost" => serde_json::from_value::<PacketLost>(data).is_ok(),
-        "recovery:congestion_state_updated" => serde_json::from_value::<CongestionStateUpdated>(data).is_ok(),
-        _ => false,
+/// An independent reading: by the crate `qlog`, which skips silently what it cannot read. Every record has to come back, those of the
+/// drafts as their own types.
+fn understood(path: &Path) -> usize {
+    use qlog::reader::{Event, QlogSeqReader};
+    let records = records(path);
+    let reader = QlogSeqReader::with_file(path).unwrap();
+    assert_eq!(reader.qlog.file_schema, "urn:ietf:params:qlog:file:sequential");
+    let events: Vec<Event> = reader.collect();
+    assert_eq!(events.len(), records.len() - 1);
+    for (event, record) in events.iter().zip(&records[1..]) {
+        let name = record["name"].as_str().unwrap();
+        match event {
+            Event::Qlog(event) => {
+                assert!(name.starts_with("quic:"), "{name}");
+                let again = serde_json::to_value(event).unwrap();
+                assert_eq!(again["name"], name);
+            }
+            Event::Json(event) => {
+                assert!(name.starts_with("paceline:") || name.starts_with("simulation:"), "{record}");
+                assert_eq!(event.name, name);
+            }
+        }
+    }
+    events.len()
+}
+
+/// What draft-ietf-quic-qlog-main-schema-14 demands of a sequence.
+fn valid(path: &Path) {
+    let records = records(path);
+    let (header, events) = records.split_first().unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    let start = &text[1..256.min(text.len())];
+    assert!(start.starts_with(
+        r#"{"file_schema":"urn:ietf:params:qlog:file:sequential","serialization_format":"application/qlog+json-seq","#
+    ));
+    let trace = &header["trace"];
+    let schemas: Vec<&str> =
+        trace["event_schemas"].as_array().unwrap().iter().map(|uri| uri.as_str().unwrap()).collect();
+    assert!(
+        schemas.iter().all(|uri| uri.starts_with("urn:") || uri.starts_with("https://")) && schemas.contains(&SCHEMA)
+    );
+    let reference = &trace["common_fields"]["reference_time"];
+    assert_eq!((&reference["clock_type"], &reference["epoch"]), (&json!("monotonic"), &json!("unknown")));
+    assert_eq!(trace["common_fields"]["time_format"], "relative_to_epoch");
+    assert_eq!(trace["vantage_point"]["type"], "server");
+    assert!(events.is_sorted_by_key(|event| (event["time"].as_f64().unwrap() * 1e3) as u64));
+    let namespaces = ["quic:", "simulation:", "paceline:"];
+    fn lower(of: &Value) -> bool {
+        match of {
+            Value::Object(fields) => {
+                fields.iter().all(|(name, value)| !name.chars().any(char::is_uppercase) && lower(value))
+            }
+            Value::Array(values) => values.iter().all(lower),
+            _ => true,
+        }
+    }
+    for event in events {
+        let name = event["name"].as_str().unwrap();
+        assert!(
+            namespaces.iter().any(|namespace| name.starts_with(namespace)) && event["data"].is_object() && lower(event),
+            "{event}"
+        );
     }
 }
 
@@ -120,10 +177,11 @@ fn named<'a>(events: &'a [Value], name: &'a str) -> Vec<&'a Value> {
     events.iter().filter(|e| e["name"] == name).map(|e| &e["data"]).collect()
 }
 
-#[test]
-fn a_loss_and_its_repair() {
+/// A flow that loses a packet and repairs it.
+fn repaired(style: Style) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let mut qlog = Qlog::new(folder.path(), "reno@alcc/bbr", "one \"quoted\" line").unwrap();
+    let about = About { text: "one \"quoted\" line".to_owned(), scenario: Some(("steps".to_owned(), 1, u64::MAX)) };
+    let mut qlog = Qlog::new(folder.path(), "reno@alcc/bbr", about).unwrap().styled(style);
     let mut flow = Script::new(&mut qlog);
     for packet in 0..5 {
         flow.sent(packet, packet as f64, false);
@@ -136,29 +194,128 @@ fn a_loss_and_its_repair() {
     flow.acked(84.0, 5, &[(1, 44.0)]);
     let paths = qlog.finish().unwrap();
     assert_eq!(paths, [folder.path().join("reno@alcc-bbr-1.sqlog")]);
+    let path = paths[0].clone();
+    (folder, path)
+}
 
-    let records = records(&paths[0]);
+#[test]
+fn a_loss_and_its_repair() {
+    let (_folder, path) = repaired(Style::default());
+    valid(&path);
+    assert_eq!(understood(&path), records(&path).len() - 1);
+    let records = records(&path);
     let (header, events) = records.split_first().unwrap();
-    assert_eq!(header["qlog_version"], "0.3");
-    assert_eq!(header["qlog_format"], "JSON-SEQ");
-    assert_eq!(header["trace"]["common_fields"]["time_format"], "relative");
-    assert_eq!(header["trace"]["description"], "one \"quoted\" line");
-    assert!(events.iter().all(understood), "{events:#?}");
-    assert!(events.is_sorted_by_key(|e| (e["time"].as_f64().unwrap() * 1e3) as u64));
+    assert_eq!(header["description"], "one \"quoted\" line");
+    assert_eq!(header["trace"]["common_fields"]["group_id"], "1");
+    let scenario = json!({ "name": "steps", "details": { "contestant": "reno@alcc/bbr", "run": 1, "seed": u64::MAX.to_string() } });
+    assert_eq!(named(events, "simulation:scenario"), [&scenario]);
+    let parameters = json!({ "timer_granularity": 1, "initial_congestion_window": 14480, "max_datagram_size": 1448 });
+    assert_eq!(named(events, "quic:recovery_parameters_set"), [&parameters]);
 
-    assert_eq!(numbers(events, "transport:packet_sent"), (0..6).map(Some).collect::<Vec<_>>());
-    assert_eq!(numbers(events, "recovery:packet_lost"), [Some(1)]);
+    let sent = named(events, "quic:packet_sent");
+    assert_eq!(numbers(events, "quic:packet_sent"), (0..6).map(Some).collect::<Vec<_>>());
+    assert_eq!(sent[0]["raw"], json!({ "length": 1500, "payload_length": 1448 }));
+    assert_eq!(
+        sent[1]["frames"],
+        json!([{ "frame_type": "stream", "stream_id": 0, "offset": 1448, "raw": { "length": 1448 } }])
+    );
+    assert_eq!((&sent[4]["trigger"], &sent[5]["trigger"]), (&Value::Null, &json!("retransmit_reordered")));
+    assert_eq!(numbers(events, "quic:packet_lost"), [Some(1)]);
+    assert_eq!(named(events, "quic:packet_lost")[0]["trigger"], "reordering_threshold");
     let acked: Vec<String> =
-        named(events, "transport:packet_received").iter().map(|d| d["frames"][0]["acked_ranges"].to_string()).collect();
-    assert_eq!(acked, ["[[0,0]]", "[[2,2]]", "[[3,4]]", "[[5,5]]"]);
-    let states: Vec<_> =
-        named(events, "recovery:congestion_state_updated").iter().map(|d| d["new"].to_string()).collect();
-    assert_eq!(states, ["\"slow_start\"", "\"recovery\"", "\"slow_start\""]);
-    let metrics = named(events, "recovery:metrics_updated");
+        named(events, "quic:packet_received").iter().map(|d| d["frames"][0]["acked_ranges"].to_string()).collect();
+    assert_eq!(acked, ["[[0]]", "[[2]]", "[[3,4]]", "[[5]]"]);
+    let states = named(events, "quic:congestion_state_updated");
+    let names: Vec<_> = states.iter().map(|d| d["new"].as_str().unwrap()).collect();
+    assert_eq!(names, ["slow_start", "recovery", "slow_start"]);
+    assert_eq!(states[1], &json!({ "old": "slow_start", "new": "recovery", "paceline_trigger": "loss" }));
+    let metrics = named(events, "quic:recovery_metrics_updated");
     assert_eq!(metrics[0]["congestion_window"], 14_480);
     assert_eq!(metrics[0]["latest_rtt"], 40.0);
     assert_eq!(metrics[0]["smoothed_rtt"], 41.5);
+    assert_eq!(metrics[0]["ssthresh"], Value::Null);
     assert!(metrics.len() == 1, "nothing changed after the first acknowledgement: {metrics:#?}");
+    let variables = named(events, "paceline:variables");
+    assert_eq!(variables[0]["cwnd_packets"], 10);
+    assert!(variables.iter().skip(1).all(|one| one.as_object().unwrap().len() < 4), "{variables:#?}");
+}
+
+/// What qvis 72c8c4b asks of a sequence: a version of its list, the format beside it, names of before, lengths of packets.
+#[test]
+fn the_form_before_is_what_qvis_reads() {
+    let (_folder, path) = repaired(Style { form: Form::V03, ..Style::default() });
+    let records = records(&path);
+    let (header, events) = records.split_first().unwrap();
+    let versions = ["draft-00", "draft-01", "draft-02-wip", "draft-02", "draft-02-RC1", "qlog-03-WIP", "0.3", "0.1"];
+    assert!(versions.contains(&header["qlog_version"].as_str().unwrap()));
+    assert_eq!((&header["qlog_format"], header["trace"].is_object()), (&json!("JSON-SEQ"), true));
+    assert!(path.extension().is_some_and(|suffix| suffix == "sqlog"));
+    assert_eq!(header["trace"]["common_fields"]["time_format"], "relative");
+    let before =
+        |name: &str| ["transport:", "recovery:", "paceline:"].iter().any(|namespace| name.starts_with(namespace));
+    assert!(events.iter().all(|event| before(event["name"].as_str().unwrap())), "{events:#?}");
+    let lengths: Vec<_> = ["transport:packet_sent", "transport:packet_received"]
+        .iter()
+        .flat_map(|name| named(events, name))
+        .map(|data| data["raw"]["length"].as_u64())
+        .collect();
+    assert_eq!(lengths, [vec![Some(1500); 6], vec![Some(52); 4]].concat());
+    assert_eq!(named(events, "transport:packet_sent")[0]["frames"][0]["length"], 1448);
+    let acked: Vec<String> =
+        named(events, "transport:packet_received").iter().map(|d| d["frames"][0]["acked_ranges"].to_string()).collect();
+    assert_eq!(acked, ["[[0,0]]", "[[2,2]]", "[[3,4]]", "[[5,5]]"]);
+    assert_eq!(numbers(events, "recovery:packet_lost"), [Some(1)]);
+    let state = json!({ "old": "slow_start", "new": "recovery" });
+    assert_eq!(named(events, "recovery:congestion_state_updated")[1], &state);
+    assert_eq!(named(events, "recovery:metrics_updated")[0]["congestion_window"], 14_480);
+    assert_eq!(named(events, "recovery:parameters_set")[0]["max_datagram_size"], 1448);
+}
+
+#[test]
+fn timeouts_spurious_losses_silences_and_sizes_are_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut qlog = Qlog::new(folder.path(), "reno@tcp", "").unwrap();
+    let mut flow = Script::new(&mut qlog);
+    flow.sent(0, 0.0, false);
+    flow.sent(1, 1.0, false);
+    let of = |packet: u64, ms, cause| Lost { seq: packet * u64::from(MSS), bytes: MSS, sent_at: at(ms), tag: 0, cause };
+    let timeout = Timeout {
+        now: at(300.0),
+        packets: &[of(0, 0.0, Cause::Unknown), of(1, 1.0, Cause::Medium)],
+        prior_in_flight: 2896,
+        in_flight: 0,
+        count: 2,
+    };
+    flow.event(&Event::Timeout(&timeout));
+    flow.sent(0, 300.0, true);
+    flow.event(&Event::Cause { now: at(301.0), packets: &[of(0, 0.0, Cause::Policer), of(1, 1.0, Cause::Medium)] });
+    flow.event(&Event::Spurious(at(310.0)));
+    flow.event(&Event::AppLimited { now: at(311.0), in_flight: 0 });
+    let restart = Restart { now: at(900.0), idle: Nanos::from_millis(580), rto: Nanos::from_millis(200) };
+    flow.event(&Event::Restart(&restart));
+    flow.event(&Event::Mss { now: at(901.0), mss: 1200 });
+    let path = qlog.finish().unwrap().remove(0);
+    valid(&path);
+    understood(&path);
+    let records = records(&path);
+    let events = &records[1..];
+    let lost = named(events, "quic:packet_lost");
+    let header = |number: u64| json!({ "packet_type": "1RTT", "packet_number": number });
+    assert_eq!(lost[0], &json!({ "header": header(0), "trigger": "pto_expired" }));
+    assert_eq!(lost[1], &json!({ "header": header(1), "trigger": "pto_expired", "paceline_cause": "medium" }));
+    assert_eq!(named(events, "quic:packet_sent")[2]["trigger"], "retransmit_timeout");
+    assert_eq!(named(events, "quic:recovery_metrics_updated")[0]["pto_count"], 2);
+    let causes = [json!({ "packets": [0], "cause": "policer" }), json!({ "packets": [1], "cause": "medium" })];
+    assert_eq!(named(events, "paceline:cause"), causes.iter().collect::<Vec<_>>());
+    assert_eq!(named(events, "paceline:spurious"), [&json!({ "packets": [0, 1] })]);
+    assert_eq!(named(events, "paceline:restart"), [&json!({ "idle": 580.0, "rto": 200.0 })]);
+    let sizes: Vec<_> =
+        named(events, "quic:recovery_parameters_set").iter().map(|d| d["max_datagram_size"].as_u64()).collect();
+    assert_eq!(sizes, [Some(1448), Some(1200)]);
+    let states = named(events, "quic:congestion_state_updated");
+    let states: Vec<_> = states.iter().map(|d| (d["new"].as_str().unwrap(), d["paceline_trigger"].as_str())).collect();
+    assert_eq!(states[..2], [("recovery", Some("timeout")), ("slow_start", Some("spurious"))]);
+    assert_eq!(states[2], ("application_limited", None));
 }
 
 #[test]
@@ -198,9 +355,9 @@ fn datagrams_that_were_lost_are_forgotten() {
         flow.acked(ms + 0.5, settled, &[(packet, ms)]);
     }
     let log = qlog.logs.log(0, 0, "", |_, _| panic!("the flow has a log")).unwrap();
-    assert!(log.lock().unwrap().numbers.is_empty());
+    assert!(log.lock().unwrap().is_settled());
     let path = qlog.finish().unwrap().remove(0);
-    let lost = numbers(&records(&path)[1..], "recovery:packet_lost");
+    let lost = numbers(&records(&path)[1..], "quic:packet_lost");
     assert_eq!(lost, (0..100).map(|i| Some(i * 10 + 3)).collect::<Vec<_>>());
 }
 
