@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Also run experiments about real sockets in the simulator.
     #[arg(long)]
     sim: bool,
-    /// Run experiments that the simulator runs otherwise over real sockets in real time (`int`, `icn`); needs root.
+    /// Run experiments that the simulator runs otherwise over real sockets in real time (`int`, `icn`, `start-ups`); needs root.
     #[arg(long, conflicts_with = "sim")]
     real: bool,
     /// The machine permits real time, or why it does not.

@@ -13,7 +13,9 @@ mod int;
 mod paced_chirping;
 mod page;
 mod reading;
+mod start_ups;
 mod text;
+mod watch;
 
 /// What every experiment is written with.
 mod prelude {
@@ -58,6 +60,15 @@ pub struct Paper {
     /// Where its experiments run.
     pub runs: Runs,
     experiments: &'static [Experiment],
+    /// A page in Markdown of all experiments.
+    page: Option<Markdown>,
+}
+
+/// A page in Markdown: its file, and what writes it.
+#[derive(Clone, Copy)]
+struct Markdown {
+    file: &'static str,
+    text: fn(&PaperSettings, &[Section]) -> String,
 }
 
 /// Where the experiments of a paper run.
@@ -83,7 +94,7 @@ impl Runs {
 }
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: &[Paper] = &[paced_chirping::PAPER, alcc::PAPER, int::PAPER, icn::PAPER];
+pub const PAPERS: &[Paper] = &[paced_chirping::PAPER, alcc::PAPER, int::PAPER, icn::PAPER, start_ups::PAPER];
 
 /// Seconds of a run in real time, unless they are given, and how many runs: all of a paper then takes minutes (our choice).
 const REAL: (f64, u32) = (10.0, 1);

@@ -59,6 +59,7 @@ pub(super) const PAPER: Paper = Paper {
             fidelity::all,
         ),
     ],
+    page: None,
 };
 
 static CELLULAR: File = file!("alcc/cellular.toml");

@@ -11,11 +11,12 @@ use paceline_path::{Trace, TraceInfo};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Cell, Claim, PaperSettings, ReproduceError};
+use super::watch::{Seen, Watch};
+use super::{Cell, Claim, Findings, PaperSettings, ReproduceError};
 use crate::claim::ClaimError;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounds};
-use paceline_lab::run::{self, Observers, RunError};
+use paceline_lab::run::{self, Observers, RunError, World};
 use paceline_lab::runner::{Attempt, Memory, Progress, Runner, Task, TaskLabel};
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 use paceline_lab::shell::quoted;
@@ -47,11 +48,20 @@ pub(super) struct Setup {
     trace: Option<PathBuf>,
     step: Option<Nanos>,
     whole: bool,
+    watched: bool,
 }
 
 impl Setup {
     pub(super) fn new(file: &'static File, contestant: &str) -> Self {
-        Self { file, contestant: contestant.to_owned(), set: Vec::new(), trace: None, step: None, whole: false }
+        Self {
+            file,
+            contestant: contestant.to_owned(),
+            set: Vec::new(),
+            trace: None,
+            step: None,
+            whole: false,
+            watched: false,
+        }
     }
 
     /// With this key set to this value.
@@ -83,6 +93,12 @@ impl Setup {
         self
     }
 
+    /// With the ends of start-ups, and what was dropped.
+    pub(super) fn watched(mut self) -> Self {
+        self.watched = true;
+        self
+    }
+
     /// The command that runs it alone.
     pub(super) fn command(&self) -> String {
         let mut text = format!("paceline race {} --contestants {}", self.file.path, quoted(&self.contestant));
@@ -93,6 +109,11 @@ impl Setup {
             text.push_str(&format!(" --trace {}", quoted(&trace.display().to_string())));
         }
         text
+    }
+
+    /// Who runs.
+    pub(super) fn contestant(&self) -> &str {
+        &self.contestant
     }
 
     /// What came of it under a condition.
@@ -189,6 +210,8 @@ pub(super) struct Bench<'a> {
 
 /// A run that is over.
 pub(super) struct Finished<'a> {
+    /// Which of the setups it is of, from 0.
+    pub(super) setup: usize,
     /// Number of the run, from 1.
     pub(super) number: u32,
     pub(super) outcome: &'a Outcome,
@@ -196,6 +219,8 @@ pub(super) struct Finished<'a> {
     pub(super) cpu: Option<f64>,
     /// Whether it shows the path: the emulator kept time.
     pub(super) trusted: bool,
+    /// How its flows began; empty when the setup did not ask for it.
+    pub(super) seen: Seen,
 }
 
 impl Finished<'_> {
@@ -268,11 +293,15 @@ impl<T: Send, D: Fn(&Setup, &Finished<'_>) -> T + Sync> Task for Job<'_, D> {
 
     fn run(&self) -> Result<Attempt<T>, RunError> {
         let Self { setup, plan, .. } = self;
-        let observers = Observers { sample_every: setup.step, ..Observers::default() };
+        let watch = setup.watched.then(Watch::shared);
+        let observers =
+            Observers { sample_every: setup.step, tap: watch.as_ref().map(Watch::tap), ..Observers::default() };
         let ended = run::run(plan, self.contestant(), self.settings.world, &observers)?;
         let cpu = ended.host.as_ref().map(|host| host.cpu().as_secs_f64() / plan.scenario.seconds);
         let trusted = ended.trusted();
-        let finished = Finished { number: plan.number, outcome: &ended.outcome, cpu, trusted };
+        let seen = watch.as_deref().map(Watch::seen).unwrap_or_default();
+        let (setup_at, number) = (self.index, plan.number);
+        let finished = Finished { setup: setup_at, number, outcome: &ended.outcome, cpu, trusted, seen };
         Ok(Attempt { output: (self.digest)(setup, &finished), trusted })
     }
 }
@@ -281,6 +310,17 @@ impl Bench<'_> {
     /// Whether it runs in real time.
     pub(super) fn is_real(&self) -> bool {
         self.settings.world.is_real()
+    }
+
+    /// Instead of an experiment in virtual time where real time is asked for.
+    pub(super) fn virtual_only(&self) -> Option<Findings> {
+        self.is_real().then(|| Findings::none("This runs in virtual time alone; leave --real out."))
+    }
+
+    /// The same in virtual time, to compare with.
+    pub(super) fn simulated<T>(&self, run: impl FnOnce(&Bench<'_>) -> T) -> T {
+        let settings = PaperSettings { world: World::Sim, threads: 0, ..self.settings.clone() };
+        run(&Bench { settings: &settings, ..*self })
     }
 
     /// Runs every setup as often as its scenario says, and keeps of each run what `digest` takes: by setup, then by run.

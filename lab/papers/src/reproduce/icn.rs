@@ -52,6 +52,7 @@ pub(super) const PAPER: Paper = Paper {
         experiment("handoff", "Hand-off", "The address changes in the middle of a fetch", handoff::conduct),
         experiment("cache", "Cache", "A router that keeps what is asked for again", cached::conduct),
     ],
+    page: None,
 };
 
 /// Ours.

@@ -37,6 +37,7 @@ pub(super) const PAPER: Paper = Paper {
         experiment("classifier", "Classifier", "Which losses were the medium's", classifier::conduct),
         experiment("sharing", "Sharing", "Who shares with whom", sharing::conduct),
     ],
+    page: None,
 };
 
 /// The chain of two access points.

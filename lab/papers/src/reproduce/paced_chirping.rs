@@ -40,6 +40,7 @@ pub(super) const PAPER: Paper = Paper {
         experiment("newcomer", "Newcomer", "A newcomer beside a greedy flow", newcomer::conduct),
         experiment("robust", "Robust", "Delayed acknowledgements, loss, reordering, a cellular link", robust::conduct),
     ],
+    page: None,
 };
 
 /// The start-ups that chirp: the parameter `start`, how figures name it, and its colour.

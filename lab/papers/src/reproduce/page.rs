@@ -29,6 +29,10 @@ pub fn write(
     for (name, text) in sections.iter().filter_map(|section| section.findings.page.as_ref()) {
         paceline_report::store(folder, name, text)?;
     }
+    // A page of all experiments needs all of them.
+    if let Some(page) = paper.page.filter(|_| sections.len() == paper.experiments.len()) {
+        paceline_report::store(folder, page.file, &(page.text)(settings, sections))?;
+    }
     Ok(paceline_report::store(folder, paceline_report::PAGE, &page)?)
 }
 

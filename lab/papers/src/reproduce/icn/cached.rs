@@ -11,7 +11,7 @@ use rand_pcg::Pcg64;
 
 use super::OURS;
 use super::network::{Links, Received};
-use super::run::{self, claim, seeds, virtual_only};
+use super::run::{self, claim, seeds};
 
 /// Objects, and bytes of each.
 const OBJECTS: usize = 100;
@@ -83,7 +83,7 @@ fn run(size: u64, objects: &[Arc<SyntheticObject>], seed: u64) -> Cached {
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    if let Some(refused) = virtual_only(bench) {
+    if let Some(refused) = bench.virtual_only() {
         return Ok(refused);
     }
     let object = |number| SyntheticObject::new(BYTES, Seed(number as u64 + 1));

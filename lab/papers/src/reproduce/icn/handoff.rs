@@ -7,7 +7,7 @@ use paceline_experiment::icn::{BIN, SyntheticObject};
 
 use super::OURS;
 use super::network::{Links, Received};
-use super::run::{self, claim, seeds, virtual_only};
+use super::run::{self, claim, seeds};
 use super::sources::over_time;
 
 /// When the first address goes, s.
@@ -141,7 +141,7 @@ impl Case {
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    if let Some(refused) = virtual_only(bench) {
+    if let Some(refused) = bench.virtual_only() {
         return Ok(refused);
     }
     let runs: Vec<Vec<Handoff>> =

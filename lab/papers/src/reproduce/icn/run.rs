@@ -5,9 +5,6 @@ use paceline_cc::Distribution;
 use paceline_experiment::Series;
 use paceline_lab::stats::Median;
 
-use super::super::PaperSettings;
-use paceline_lab::run::World;
-
 /// A run; of several flows by flow.
 pub(super) struct Run {
     /// Mbit/s of payload over the time for which each flow ran.
@@ -78,13 +75,8 @@ const AGREE: f64 = 0.1;
 impl Ran {
     pub(super) fn conduct(bench: &Bench<'_>, setups: Vec<Setup>) -> Result<Self, ReproduceError> {
         let runs = bench.run(&setups, |_, run| Run::of(run))?;
-        let simulated = if bench.is_real() {
-            let settings = PaperSettings { world: World::Sim, threads: 0, ..bench.settings.clone() };
-            let bench = Bench { settings: &settings, ..*bench };
-            Some(bench.run(&setups, |_, run| Run::of(run))?)
-        } else {
-            None
-        };
+        let again = || bench.simulated(|bench| bench.run(&setups, |_, run| Run::of(run)));
+        let simulated = bench.is_real().then(again).transpose()?;
         Ok(Self { setups, runs, simulated })
     }
 
@@ -124,11 +116,6 @@ impl Ran {
         findings.tables.push(Table::new("Simulated and real", "Medians over runs.", columns, rows));
         findings
     }
-}
-
-/// Instead of an experiment in virtual time where real time is asked for.
-pub(super) fn virtual_only(bench: &Bench<'_>) -> Option<Findings> {
-    bench.is_real().then(|| Findings::none("This runs in virtual time alone; leave --real out."))
 }
 
 /// A claim of these cells, which says what the first that misses found, or the last.

@@ -7,7 +7,7 @@ use paceline_experiment::icn::SyntheticObject;
 
 use super::OURS;
 use super::network::Links;
-use super::run::{self, claim, virtual_only};
+use super::run::{self, claim};
 
 /// Receivers, and bytes that each fetches.
 const RECEIVERS: [usize; 3] = [1, 100, 10_000];
@@ -34,7 +34,7 @@ fn memory(receivers: usize) -> (usize, usize) {
 }
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    if let Some(refused) = virtual_only(bench) {
+    if let Some(refused) = bench.virtual_only() {
         return Ok(refused);
     }
     let found = RECEIVERS.map(memory);

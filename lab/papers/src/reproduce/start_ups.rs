@@ -1,0 +1,131 @@
+//! The start-ups that are debated today on the same paths with the same seeds: slow start, HyStart, HyStart++, SEARCH, Rapid
+//! Start, paced chirping, and BBR's own. A claim of a paper or draft is a claim here; those of ours hold `start=chirp` against all rivals.
+//!
+//! A start-up is a line of [`START_UPS`], a path a line of its experiment.
+
+mod alone;
+mod beside;
+mod claims;
+mod constant;
+mod limited;
+mod links;
+mod measure;
+mod page;
+mod summary;
+mod web;
+
+use super::bench::{File, file};
+use super::{Markdown, Paper, Runs, experiment};
+
+/// Everything about start-ups.
+pub(super) const PAPER: Paper = Paper {
+    name: "start-ups",
+    title: "Start-ups: slow start, HyStart, HyStart++, SEARCH, Rapid Start, paced chirping, and BBR's own",
+    about: &[
+        "Each start-up runs under CUBIC (beside a greedy flow of L4S under Prague), BBR has its own, on the same paths with the same \
+         seeds. Claims are those of drafts and papers, judged by their sign and within 25 % of their size (the tolerance is ours), \
+         and ours, to which all are held.",
+        "t80: from a flow's first packet to the end of the first window (a round trip, or 20 packet times if that is longer) in which \
+         80 % of what is free was delivered, and again in the next one. Queue: the longest wait of a packet of any flow from the \
+         first packet until 4 RTT after the end of the start-up. Lost: packets that queues dropped in that time.",
+    ],
+    rivals: &[("start=chirp@", "chirp")],
+    runs: Runs::SimulatedFirst,
+    experiments: &[
+        experiment("constant", "Constant", "Alone on links of constant rates", constant::conduct),
+        experiment("satellite", "Satellite", "Alone over a geostationary satellite", links::satellite),
+        experiment("web", "Web", "Short flows beside a bulk flow", web::flows),
+        experiment("limited", "Limited", "An application that sends less than the link carries", limited::conduct),
+        experiment("l4s", "L4S", "A newcomer beside a greedy flow over DualPI2", beside::conduct),
+        experiment("cellular", "Cellular", "Alone over cellular links", links::cellular),
+        experiment("wifi", "Wi-Fi", "Alone over Wi-Fi", links::wifi),
+    ],
+    page: Some(Markdown { file: "start-ups.md", text: page::page }),
+};
+
+/// A start-up that is compared.
+#[derive(Debug)]
+pub(super) struct StartUp {
+    /// As tables name it.
+    name: &'static str,
+    /// Parameters of the controller that it starts; or, without `=`, a controller that has its own.
+    spec: &'static str,
+}
+
+/// Who is compared, ours last.
+const START_UPS: &[StartUp] = &[
+    StartUp { name: "slow", spec: "start=slow" },
+    StartUp { name: "hystart", spec: "start=hystart" },
+    StartUp { name: "hystart++", spec: "start=hystart++" },
+    StartUp { name: "search", spec: "start=search" },
+    StartUp { name: "search, no drain", spec: "start=search,search_drain=off" },
+    StartUp { name: "rapid", spec: "start=rapid" },
+    StartUp { name: "rapid, hystart++", spec: "start=rapid,rapid_exit=hystart++" },
+    StartUp { name: "bbr", spec: "bbr" },
+    StartUp { name: "bbr3", spec: "bbr3" },
+    StartUp { name: "chirp-p", spec: "start=chirp-p" },
+    StartUp { name: "chirp-q", spec: "start=chirp-q" },
+    StartUp { name: "chirp-r", spec: "start=chirp-r" },
+    StartUp { name: "chirp", spec: "start=chirp" },
+];
+
+impl StartUp {
+    /// With this window controller over this datapath.
+    fn contestant(&self, policy: &str, via: &str) -> String {
+        if self.spec.contains('=') { format!("{policy}:{}@{via}", self.spec) } else { format!("{}@{via}", self.spec) }
+    }
+
+    /// Whether this contestant has it, with any policy over any datapath.
+    fn is(&self, contestant: &str) -> bool {
+        let (controller, _) = contestant.split_once('@').unwrap_or((contestant, ""));
+        controller.split_once(':').map_or(controller, |(_, start)| start) == self.spec
+    }
+
+    /// Its place in [`START_UPS`].
+    fn place(name: &str) -> Option<usize> {
+        START_UPS.iter().position(|one| one.name == name)
+    }
+}
+
+/// What is not tried, and why.
+const UNTRIED: &[(&str, &str)] = &[(
+    "12: TCP RAPID (Konda and Kaur 2009) has the capacity in 1 to 4 RTT with a negligible queue",
+    "only its abstract was readable",
+)];
+
+static ALONE: File = file!("start-ups/alone.toml");
+static BESIDE: File = file!("start-ups/beside.toml");
+static WEB: File = file!("start-ups/web.toml");
+static LIMITED: File = file!("start-ups/limited.toml");
+static WIFI: File = file!("start-ups/wifi.toml");
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use paceline_lab::scenario::{Options, Source};
+
+    #[test]
+    fn the_scenarios_run_as_they_are() {
+        for file in [&ALONE, &BESIDE, &WEB, &LIMITED, &WIFI] {
+            let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file.path);
+            assert_eq!(std::fs::read_to_string(&there).unwrap(), file.text, "{}", file.path);
+            let plans = Source::from_text(file.path, file.text, Options::default()).plans();
+            assert!(plans.is_ok(), "{}", plans.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn those_who_are_compared_exist_and_ours_is_last() {
+        for one in START_UPS {
+            let own = START_UPS.iter().filter(|other| other.is(&one.contestant("prague", "udp"))).count();
+            assert_eq!(own, 1, "{}", one.name);
+            for (policy, via) in [("cubic", "tcp"), ("prague", "tcp"), ("cubic", "udp")] {
+                let who = one.contestant(policy, via);
+                assert!(crate::claim::ClaimError::check("", &who).is_ok(), "{who}");
+            }
+        }
+        assert_eq!(START_UPS.last().map(|one| one.name), Some("chirp"));
+    }
+}
