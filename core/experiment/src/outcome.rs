@@ -129,6 +129,8 @@ pub struct HopOutcome {
     pub capacity_bytes: Option<u64>,
     /// Lost at random behind the queue, or on the air.
     pub lost: Count,
+    /// Dropped by its policer; `None` where it has none.
+    pub policed: Option<Count>,
     /// What it did on the air; `None` where it is not a Wi-Fi link.
     pub air: Option<Air>,
 }

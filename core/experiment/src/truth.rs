@@ -26,6 +26,7 @@ impl Truth {
             DropReason::Full => Cause::Congestion,
             DropReason::Early => Cause::Aqm,
             DropReason::Lost => Cause::Medium,
+            DropReason::Policed => Cause::Policer,
         };
         self.lost.insert(number, cause);
         while self.lost.first_key_value().is_some_and(|(first, _)| first.saturating_add(FORGOTTEN_AFTER) < number) {

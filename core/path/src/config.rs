@@ -10,6 +10,7 @@ use crate::delay::{Delay, Jitter, VaryingDelay};
 use crate::light::{LIGHT_BELOW, Light, starting};
 use crate::link::Link;
 use crate::loss::{Duplicate, LossModel, Lossy};
+use crate::policer::{Policer, PolicerScope, Policing};
 use crate::queue::{QueueSpec, TYPICAL_PACKET};
 use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
@@ -17,10 +18,12 @@ use crate::schedule::{Rates, Schedule};
 use crate::trace::Trace;
 use crate::wifi::{Media, Seat, Wifi, WifiRole};
 
+mod check;
+
 /// One direction of a path, as in a scenario file: a link (`rate`, `schedule`, `trace` or `wifi`; none of them means that
 /// nothing limits), what it does to packets, and how far it is.
 ///
-/// Packets pass link, loss, duplication, reordering, delay, in this order.
+/// Packets pass policer, link, loss, duplication, reordering, delay, in this order.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {
@@ -51,6 +54,9 @@ pub struct Direction {
     /// A Wi-Fi link, whose other direction is one too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
+    /// What is dropped at once at the entrance, before the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policer: Option<Policer>,
     /// The queue in front of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
@@ -113,118 +119,6 @@ fn field(field: &'static str, problem: impl Into<String>, fix: &'static str) -> 
 }
 
 impl Direction {
-    /// Checks every field; what [`Direction::build`] would refuse, but for the trace.
-    pub fn check(&self) -> Result<(), PathError> {
-        let kinds = [self.rate.is_some(), self.schedule.is_some(), self.trace.is_some(), self.wifi.is_some()];
-        let links = kinds.iter().filter(|set| **set).count();
-        if links > 1 {
-            let (key, of) = match self.wifi {
-                Some(_) => ("wifi", "rate, schedule, trace and wifi"),
-                None => ("rate", "rate, schedule and trace"),
-            };
-            return Err(field(key, format!("more than one of {of} is given"), "keep one of them"));
-        }
-        if let Some(wifi) = &self.wifi {
-            wifi.check().map_err(|(key, problem, fix)| field(key, problem, fix))?;
-        }
-        if self.rate == Some(Rate::ZERO) {
-            return Err(field("rate", "a link of rate 0 carries nothing", "give a rate above 0, such as 12 Mbit/s"));
-        }
-        if let Some(Rates::Markov { markov }) = &self.schedule {
-            markov.check().map_err(|(key, problem, fix)| field(key, problem, fix))?;
-            if self.schedule_lap.is_some() {
-                return Err(field("schedule_lap", "a Markov chain has no last step", "leave it out, or give steps"));
-            }
-        }
-        if let Some(Rates::Steps(steps)) = &self.schedule {
-            let fix = "write [[\"0s\", \"200 Mbit/s\"], [\"10s\", \"500 Mbit/s\"]]";
-            if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
-                return Err(field("schedule", "the first step does not start at 0s", fix));
-            }
-            if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
-                return Err(field("schedule", "the times of the steps do not increase", fix));
-            }
-            if steps.iter().all(|(_, rate)| *rate == Rate::ZERO) {
-                return Err(field("schedule", "every rate is 0", fix));
-            }
-        }
-        if let Some(lap) = self.schedule_lap {
-            let last = match &self.schedule {
-                Some(Rates::Steps(steps)) => steps.last(),
-                _ => None,
-            };
-            if last.is_none_or(|(start, _)| lap <= *start) {
-                return Err(field("schedule_lap", "it is not after the last step", "give a time after the last step"));
-            }
-        }
-        if self.trace_start.is_some() && self.trace.is_none() {
-            return Err(field("trace_start", "there is no trace to start in", "give a trace, or leave it out"));
-        }
-        if self.light_trace.is_some() && self.trace.is_none() {
-            let problem = "there is no trace of what the link offers under saturation";
-            return Err(field("light_trace", problem, "give trace too, or leave it out"));
-        }
-        for (key, given) in [("light_below", self.light_below.is_some()), ("light_after", self.light_after.is_some())] {
-            if given && self.light_trace.is_none() {
-                return Err(field(key, "there is no light_trace", "give light_trace, or leave it out"));
-            }
-        }
-        if self.light_below == Some(Bytes(0)) {
-            return Err(field("light_below", "below 0 bytes no load is light", "give a size, such as 15kB"));
-        }
-        if links == 0 && self.queue.is_some() {
-            let fix = "give rate, schedule or trace, or leave out the queue";
-            return Err(field("queue", "there is no link for it to wait at", fix));
-        }
-        if !self.outages.is_empty() && links == 0 {
-            let fix = "give rate, schedule or trace, or leave out the outages";
-            return Err(field("outages", "there is no link to stand still", fix));
-        }
-        let sorted = self.outages.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-        if !sorted || self.outages.iter().any(|(from, to)| from >= to) {
-            let fix = "write [[\"10s\", \"12s\"], [\"30s\", \"31s\"]], one after the other";
-            return Err(field("outages", "a span ends before it begins, or two overlap", fix));
-        }
-        self.check_random()?;
-        self.check_delay()
-    }
-
-    fn check_random(&self) -> Result<(), PathError> {
-        let loss = self.loss.iter().flat_map(LossModel::probabilities);
-        let duplicate = self.duplicate.map(|probability| ("duplicate", probability));
-        let reorder = self.reorder.map(|reorder| ("reorder.share", reorder.share));
-        for (name, probability) in loss.chain(duplicate).chain(reorder) {
-            if !(0.0..=1.0).contains(&probability) {
-                return Err(field(name, format!("{probability} is not a probability"), "give a number from 0 to 1"));
-            }
-        }
-        if self.reorder.is_some_and(|reorder| reorder.delay == Nanos::ZERO) {
-            return Err(field("reorder.delay", "0 holds nothing back", "give a time above 0, such as 5ms"));
-        }
-        if let Some(jitter) = self.jitter
-            && jitter.max.is_some() == jitter.mean.is_some()
-        {
-            let fix = "write { max = \"5ms\" } (uniform) or { mean = \"2ms\" } (exponential)";
-            return Err(field("jitter", "it needs one of max and mean", fix));
-        }
-        Ok(())
-    }
-
-    fn check_delay(&self) -> Result<(), PathError> {
-        let Some(steps) = &self.delay_schedule else { return Ok(()) };
-        let fix = "write [[\"0s\", \"20ms\"], [\"10s\", \"60ms\"]]";
-        if self.delay > Nanos::ZERO {
-            return Err(field("delay_schedule", "delay is given too", "keep one of them"));
-        }
-        if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
-            return Err(field("delay_schedule", "the first step does not start at 0s", fix));
-        }
-        if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
-            return Err(field("delay_schedule", "the times of the steps do not increase", fix));
-        }
-        Ok(())
-    }
-
     /// Whether there is a link: something that limits.
     pub fn has_link(&self) -> bool {
         self.rate.is_some() || self.schedule.is_some() || self.trace.is_some() || self.wifi.is_some()
@@ -312,7 +206,19 @@ impl Direction {
         seat: Option<Seat<'_, P>>,
     ) -> Result<Path<P>, PathError> {
         let mut path = Path::new();
-        if let Some(schedule) = self.schedule(seed, load)? {
+        let schedule = self.schedule(seed, load)?;
+        if let Some(policer) = self.policer {
+            if let Some(largest) = self.largest_packet.filter(|largest| policer.burst.0 < u64::from(*largest)) {
+                let problem =
+                    format!("it holds {} bytes, and a packet has {largest}: nothing could pass", policer.burst.0);
+                return Err(field("policer.burst", problem, "give room for a packet, such as 125kB"));
+            }
+            path = path.policer(Policing::new(policer));
+            if policer.per == PolicerScope::Flow {
+                path = path.telling_flows_apart();
+            }
+        }
+        if let Some(schedule) = schedule {
             let default = if self.wifi.is_some() { WIFI_QUEUE } else { DEFAULT_QUEUE };
             let spec = self.queue.unwrap_or(default);
             if spec.limit().bdp.is_some() && base_rtt == Nanos::ZERO {

@@ -14,6 +14,8 @@ pub enum DropReason {
     Early,
     /// It was lost on the way, as on a radio.
     Lost,
+    /// A policer had no credit for it.
+    Policed,
 }
 
 /// A packet that did not come out of its path.

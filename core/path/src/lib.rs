@@ -3,6 +3,7 @@
 //! [`Direction`] is what a scenario file says of one direction; [`Direction::build`] makes the [`Path`] that the
 //! simulator drives in virtual time and the emulator in real time.
 
+pub mod bucket;
 pub mod config;
 pub mod convert;
 pub mod delay;
@@ -14,6 +15,7 @@ pub mod link;
 pub mod loss;
 pub mod markov;
 pub mod packet;
+pub mod policer;
 pub mod queue;
 mod random;
 pub mod reorder;
@@ -25,6 +27,7 @@ pub mod synth;
 pub mod trace;
 pub mod wifi;
 
+pub use bucket::TokenBucket;
 pub use config::{Direction, PathError, build_link, check_link};
 pub use convert::{TableError, from_table, to_table};
 pub use delay::{Delay, Jitter, VaryingDelay};
@@ -36,6 +39,7 @@ pub use link::Link;
 pub use loss::{Duplicate, Gilbert, LossModel, Lossy, share};
 pub use markov::Markov;
 pub use packet::{Contents, DelaySplit, Element, Packet};
+pub use policer::{Policer, PolicerScope, Policing};
 pub use queue::{Queue, QueueSpec};
 pub use random::mix;
 pub use reorder::{Holding, Reorder};

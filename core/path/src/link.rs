@@ -83,7 +83,18 @@ impl<P: Send> Link<P> {
             Count { packets: stats.full.packets + stats.aqm.packets, bytes: stats.full.bytes + stats.aqm.bytes };
         let LinkStats { queued, arrived, marked, .. } = *stats;
         let limit = self.limit();
-        Snapshot { at: now, queued, limit, capacity, arrived, dropped, lost: Count::default(), marked, recent }
+        Snapshot {
+            at: now,
+            queued,
+            limit,
+            capacity,
+            arrived,
+            dropped,
+            lost: Count::default(),
+            policed: None,
+            marked,
+            recent,
+        }
     }
 
     pub(crate) fn keep_dropped(&mut self) {

@@ -8,10 +8,11 @@ use crate::delay::Delay;
 use crate::fate::{DropReason, DroppedPacket};
 use crate::link::Link;
 use crate::packet::{Element, Packet};
-use crate::schedule::Schedule;
-use crate::snapshot::Snapshot;
-use crate::stats::{Count, LinkStats};
-use crate::wifi::{Air, Radio};
+use crate::policer::Policing;
+use crate::stats::Count;
+use crate::wifi::Radio;
+
+mod readings;
 
 /// What a [`PathFilter`] does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub trait PathFilter: Send {
 }
 
 enum Stage<P> {
+    Policer(Box<Policing>),
     Link(Box<Link<P>>),
     Radio(Box<Radio<P>>),
     Delay(Delay<P>),
@@ -96,13 +98,18 @@ impl<P: Clone + Send> Path<P> {
         Self::default()
     }
 
+    /// The path with a policer behind it.
+    pub fn policer(self, policing: Policing) -> Self {
+        self.stage(Stage::Policer(Box::new(policing)))
+    }
+
     /// The path with a link behind it.
     pub fn link(self, link: Link<P>) -> Self {
         self.stage(Stage::Link(Box::new(link)))
     }
 
-    /// The path with one direction of a Wi-Fi link behind it; as its first stage, since what shares its medium is looked at when a
-    /// packet comes.
+    /// The path with one direction of a Wi-Fi link behind it; as its first stage that holds packets, since what shares its medium is
+    /// looked at when a packet comes.
     pub fn radio(self, radio: Radio<P>) -> Self {
         self.stage(Stage::Radio(Box::new(radio)))
     }
@@ -281,7 +288,7 @@ impl<P: Clone + Send> Path<P> {
                 place.due = element.next();
                 packet
             }
-            Stage::Filter(_) => None,
+            Stage::Policer(_) | Stage::Filter(_) => None,
         };
         self.plan();
         let Some(packet) = packet else { return };
@@ -343,6 +350,13 @@ impl<P: Clone + Send> Path<P> {
                     element.push(now, packet);
                     element.next()
                 }
+                Stage::Policer(policing) => {
+                    if !policing.passes(now, packet.flow, packet.size) {
+                        return self.drop_at(index, now, DropReason::Policed, packet);
+                    }
+                    index += 1;
+                    continue;
+                }
                 Stage::Filter(filter) => {
                     let verdict = filter.judge(now);
                     if verdict != FilterVerdict::Pass {
@@ -374,10 +388,16 @@ impl<P: Clone + Send> Path<P> {
             return Some(packet);
         }
         self.lost.add(packet.size);
-        if let Some(dropped) = &mut self.dropped {
-            dropped.push_back(DroppedPacket { at: now, element: index, reason: DropReason::Lost, packet });
-        }
+        self.drop_at(index, now, DropReason::Lost, packet);
         None
+    }
+
+    /// A stage that holds nothing drops a packet.
+    #[cold]
+    fn drop_at(&mut self, element: usize, at: Time, reason: DropReason, packet: Packet<P>) {
+        if let Some(dropped) = &mut self.dropped {
+            dropped.push_back(DroppedPacket { at, element, reason, packet });
+        }
     }
 
     /// A packet leaves the last stage.
@@ -413,6 +433,7 @@ impl<P: Clone + Send> Path<P> {
             match &mut place.stage {
                 Stage::Link(link) => link.forget(flow),
                 Stage::Radio(radio) => radio.forget(flow),
+                Stage::Policer(policing) => policing.forget(flow),
                 Stage::Delay(_) | Stage::Other(_) | Stage::Filter(_) => {}
             }
         }
@@ -427,79 +448,6 @@ impl<P: Clone + Send> Path<P> {
     /// Drops of the AQM show when the path has [advanced](Path::advance) to them.
     pub fn pop_dropped(&mut self) -> Option<DroppedPacket<P>> {
         self.dropped.as_mut()?.pop_front()
-    }
-
-    /// The counters of the first link, with time integrals up to `now`; `None` when the path has no link.
-    pub fn stats(&mut self, now: Time) -> Option<&LinkStats> {
-        self.advance(now);
-        self.places.iter_mut().find_map(|place| match &mut place.stage {
-            Stage::Link(link) => Some(link.stats(now)),
-            Stage::Radio(radio) => Some(radio.stats(now)),
-            _ => None,
-        })
-    }
-
-    /// What waits at the first link at `now`, without the packet in service; nothing when the path has no link.
-    pub fn queued(&mut self, now: Time) -> Count {
-        self.stats(now).map_or_else(Count::default, |stats| stats.queued)
-    }
-
-    /// The first link at `now`, and what was lost at random on the path; `None` when the path has no link.
-    pub fn snapshot(&mut self, now: Time) -> Option<Snapshot> {
-        self.advance(now);
-        let lost = self.lost();
-        self.places.iter_mut().find_map(|place| match &mut place.stage {
-            Stage::Link(link) => Some(Snapshot { lost, ..link.snapshot(now) }),
-            Stage::Radio(radio) => Some(Snapshot { lost, ..radio.snapshot(now) }),
-            _ => None,
-        })
-    }
-
-    /// What the first link serves by; of a Wi-Fi link, what it would carry alone on its channel. `None` when the path has no link.
-    pub fn schedule(&self) -> Option<&Schedule> {
-        self.places.iter().find_map(|place| match &place.stage {
-            Stage::Link(link) => Some(link.schedule()),
-            Stage::Radio(radio) => Some(radio.schedule()),
-            _ => None,
-        })
-    }
-
-    /// Bytes that its queues hold of packets of `packet` bytes; `None` where one has no limit.
-    pub fn room(&self, packet: u32) -> Option<u64> {
-        let limits = self.places.iter().filter_map(|place| match &place.stage {
-            Stage::Link(link) => Some(link.limit()),
-            Stage::Radio(radio) => Some(radio.limit()),
-            _ => None,
-        });
-        limits.map(|limit| limit.most(packet)).try_fold(0_u64, |sum, most| Some(sum.saturating_add(most?)))
-    }
-
-    /// What it did on the air; `None` when the path has no Wi-Fi link.
-    pub fn air(&self) -> Option<Air> {
-        self.radio_stage().map(Radio::air)
-    }
-
-    /// Whether it shares a medium with another path: all of them are looked at by one thread, in the order of time.
-    pub fn shares_medium(&self) -> bool {
-        self.radio_stage().is_some()
-    }
-
-    fn radio_stage(&self) -> Option<&Radio<P>> {
-        self.places.iter().find_map(|place| match &place.stage {
-            Stage::Radio(radio) => Some(&**radio),
-            _ => None,
-        })
-    }
-
-    /// Packets lost by loss elements or on the air (not by queues).
-    pub fn lost(&self) -> Count {
-        let radio = self.radio_stage().map_or_else(Count::default, Radio::lost);
-        Count { packets: self.lost.packets + radio.packets, bytes: self.lost.bytes + radio.bytes }
-    }
-
-    /// Copies made by duplication.
-    pub fn copied(&self) -> Count {
-        self.copied
     }
 }
 
@@ -524,7 +472,7 @@ impl<P: Send> Stage<P> {
             Self::Radio(radio) => radio.least(),
             Self::Delay(delay) => delay.least(),
             Self::Other(element) => element.least(),
-            Self::Filter(_) => Nanos::ZERO,
+            Self::Policer(_) | Self::Filter(_) => Nanos::ZERO,
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Snapshot {
     pub dropped: Count,
     /// Lost at random behind the link since the start.
     pub lost: Count,
+    /// Dropped by a policer in front of the queue since the start; `None` where there is no policer.
+    pub policed: Option<Count>,
     /// Marked "congestion experienced" since the start.
     pub marked: Count,
     /// What arrived in the last whole interval; `None`: not metered ([`crate::Path::metered`]).

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_path::{
-    Direction, DropReason, DroppedPacket, Gilbert, Jitter, LossModel, Markov, Packet, Path, QueueSpec, Rates, Reorder,
-    Schedule, Trace, from_table,
+    Direction, DropReason, DroppedPacket, Gilbert, Jitter, LossModel, Markov, Packet, Path, Policer, PolicerScope,
+    QueueSpec, Rates, Reorder, Schedule, Trace, from_table,
 };
 use proptest::prelude::*;
 
@@ -87,10 +87,14 @@ fn directions() -> impl Strategy<Value = Direction> {
     let duplicate = prop::option::of(0.0..1.0);
     let reorder = prop::option::of((0.0..1.0, millis(1..20)).prop_map(|(share, delay)| Reorder { share, delay }));
     let distance = (millis(0..30), prop::option::of(steps));
-    (links(), queues(), loss, jitter, outages, (duplicate, reorder), distance).prop_map(
-        |(link, queue, loss, jitter, outages, (duplicate, reorder), (delay, delay_schedule))| {
+    let policer = prop::option::of((rates(), 4_000u64..50_000, any::<bool>()).prop_map(|(rate, burst, apart)| {
+        Policer { rate, burst: Bytes(burst), per: if apart { PolicerScope::Flow } else { PolicerScope::All } }
+    }));
+    (links(), (policer, queues()), loss, jitter, outages, (duplicate, reorder), distance).prop_map(
+        |(link, (policer, queue), loss, jitter, outages, (duplicate, reorder), (delay, delay_schedule))| {
             let linked = link != Direction::default();
             Direction {
+                policer: policer.filter(|_| linked),
                 queue: linked.then_some(queue),
                 outages: if linked { outages } else { Vec::new() },
                 loss,
@@ -175,14 +179,15 @@ proptest! {
         drain(&mut path, Time::from_millis(10_000_000))?;
         prop_assert_eq!(path.next(), Time::NEVER);
         let end = Time::from_millis(10_000_000);
-        let (lost, copied) = (path.lost(), path.copied());
+        let (lost, copied, policed) = (path.lost(), path.copied(), path.policed().unwrap_or_default());
         let stats = path.stats(end).cloned().unwrap_or_default();
         let dropped = stats.full.packets + stats.aqm.packets;
-        prop_assert_eq!(arrivals.len() as u64 + copied.packets, popped.len() as u64 + lost.packets + dropped);
+        prop_assert_eq!(arrivals.len() as u64 + copied.packets, popped.len() as u64 + lost.packets + dropped + policed.packets);
         let fates: Vec<DroppedPacket<Body>> = iter::from_fn(|| path.pop_dropped()).collect();
         let count = |reason| fates.iter().filter(|dropped| dropped.reason == reason).count() as u64;
-        let by_reason = [DropReason::Full, DropReason::Early, DropReason::Lost].map(count);
-        prop_assert_eq!(by_reason, [stats.full.packets, stats.aqm.packets, lost.packets]);
+        let by_reason = [DropReason::Full, DropReason::Early, DropReason::Lost, DropReason::Policed].map(count);
+        prop_assert_eq!(by_reason, [stats.full.packets, stats.aqm.packets, lost.packets, policed.packets]);
+        prop_assert!(direction.rate.is_none() || stats.arrived.packets + policed.packets == arrivals.len() as u64);
         prop_assert!(fates.is_sorted_by_key(|dropped| dropped.at));
         prop_assert!(fates.iter().all(|dropped| dropped.packet.entered <= dropped.at));
         prop_assert_eq!(stats.queued.packets, 0);

@@ -156,6 +156,7 @@ impl Hops {
             stats: path.stats(end).cloned().unwrap_or_default(),
             capacity_bytes: capacity(path, Time::ZERO, end),
             lost: path.lost(),
+            policed: path.policed(),
             air: path.air(),
         };
         (self.graph.clone(), self.paths.iter_mut().map(outcome).collect())

@@ -115,8 +115,10 @@ pub struct DirectionReport {
     pub entered: Count,
     /// Came out of it.
     pub left: Count,
-    /// Dropped by queues or lost on it.
+    /// Dropped by queues and policers, or lost on it.
     pub dropped: Count,
+    /// Of these by its policer; `None` where it has none.
+    pub policed: Option<Count>,
     /// Dropped by the kernel before the emulator could read them: no part of the emulated path.
     pub overflowed: u64,
     /// Refused by the kernel after the path: no part of the emulated path.
@@ -599,6 +601,7 @@ impl Lane {
         self.report.overflowed = source.overflowed();
         self.report.link = self.path.stats(end.max(self.time)).cloned();
         self.report.air = self.path.air();
+        self.report.policed = self.path.policed();
         self.report
     }
 }

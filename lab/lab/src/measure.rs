@@ -48,6 +48,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         loss: share(sum(&|flow| flow.packets_dropped), entered),
         retransmits: sum(&|flow| flow.sender.retransmits),
         timeouts: sum(&|flow| flow.sender.timeouts),
+        policed: policed(&outcome.hops),
         ecn_marks: sum(&|flow| flow.ce_packets),
         fct_ms: completions(flows, outcome).as_ref().and_then(span),
         completions: ending.then(|| sum(&|flow| flow.fct.count())),
@@ -116,6 +117,11 @@ fn telemetry(flows: &[FlowOutcome]) -> Option<TelemetryRecord> {
     })
 }
 
+/// Packets that policers dropped; `None` where there is no policer.
+fn policed(hops: &[HopOutcome]) -> Option<u64> {
+    hops.iter().filter_map(|hop| hop.policed).map(|policed| policed.packets).reduce(|sum, more| sum + more)
+}
+
 /// Whether the flow has a last byte.
 fn ends(flow: &config::Flow) -> bool {
     matches!(flow.workload, Workload::Bytes(_) | Workload::Poisson { .. })
@@ -165,6 +171,7 @@ fn links(outcome: &Outcome, seconds: f64) -> Vec<LinkRecord> {
         packets: done.stats.arrived.packets,
         dropped: done.stats.full.packets + done.stats.aqm.packets,
         lost: done.lost.packets,
+        policed: policed(std::slice::from_ref(done)),
         ecn_marks: done.stats.marked.packets,
         frames_per_aggregate: done.air.map(|air| rounded(air.frames as f64 / air.aggregates.max(1) as f64)),
         airtime: done.air.map(|air| rounded(air.time.as_secs_f64() / seconds)),

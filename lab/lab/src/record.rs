@@ -55,6 +55,8 @@ described! {
         queue_ms: Option<Span>, "ms", "the same for what queues added";
         rtt_ms: Option<Span>, "ms", "the same for the senders' RTT samples";
         loss: f64, "0..1", "data packets dropped on the path over those that entered it";
+        policed: Option<u64> => "Option::is_none", "packets",
+            "dropped by policers, of all that travels; only where the path has a policer";
         retransmits: u64, "packets", "retransmissions";
         timeouts: u64, "", "retransmission timeouts";
         ecn_marks: u64, "packets", "data packets that arrived with a CE mark";
@@ -178,6 +180,7 @@ described! {
         packets: u64, "packets", "that arrived at its queue";
         dropped: u64, "packets", "of these, dropped because the queue was full, or by its AQM";
         lost: u64, "packets", "lost at random behind the queue, or on the air although sent again";
+        policed: Option<u64> => "Option::is_none", "packets", "dropped by its policer, before its queue; only where it has one";
         ecn_marks: u64, "packets", "marked \"congestion experienced\" by its AQM";
         frames_per_aggregate: Option<f64> => "Option::is_none", "frames",
             "in an aggregate, on average; this and what follows only of Wi-Fi links";

@@ -2,6 +2,7 @@
 
 mod contributing;
 mod digests;
+mod elements;
 mod excess;
 mod links;
 #[cfg(feature = "parquet")]

@@ -276,13 +276,15 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by(kernels)));
     let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {
         let stats = way.link.take().unwrap_or_default();
+        let policed = way.policed.unwrap_or_default();
         let lost = |dropped: u64, full: u64, aqm: u64| dropped.saturating_sub(full + aqm);
         HopOutcome {
             capacity_bytes: schedule.map(|schedule| schedule.capacity(Time::ZERO, until)),
             lost: Count {
-                packets: lost(way.dropped.packets, stats.full.packets, stats.aqm.packets),
-                bytes: lost(way.dropped.bytes, stats.full.bytes, stats.aqm.bytes),
+                packets: lost(way.dropped.packets - policed.packets, stats.full.packets, stats.aqm.packets),
+                bytes: lost(way.dropped.bytes - policed.bytes, stats.full.bytes, stats.aqm.bytes),
             },
+            policed: way.policed,
             stats,
             air: way.air,
         }

@@ -26,6 +26,7 @@ class Direction(TypedDict, total=False):
     light_below: Size
     light_after: str
     wifi: dict[str, Any]
+    policer: dict[str, str]
     queue: str
     outages: list[list[str]]
     loss: Any

@@ -17,6 +17,7 @@ fn every_field_is_understood() {
     let text = r#"
         schedule = [["0s", "200 Mbit/s"], ["10s", "500 Mbit/s"]]
         schedule_lap = "20s"
+        policer = { rate = "100 Mbit/s", burst = "125kB", per = "flow" }
         queue = "droptail:bdp=1"
         outages = [["10s", "12s"], ["12s", "13s"]]
         loss = { gilbert = { enter = 0.001, leave = 0.25 } }
@@ -85,6 +86,14 @@ fn the_error_names_field_and_fix() {
         (&format!("{}\nrate = '1 Mbit/s'", markov(two, "1s", "")), "rate: more than one of rate, schedule and trace"),
         ("trace = 'x.down'", "trace: x.down: no such file"),
         ("trace_start = '3s'", "trace_start: there is no trace to start in; give a trace, or leave it out"),
+        ("policer = { rate = '1 Mbit/s', burst = '9kB' }", "policer: there is no link behind it; give rate, schedule"),
+        ("rate = '1 Mbit/s'\npolicer = { rate = '0 Mbit/s', burst = '9kB' }", "policer.rate: at a rate of 0 nothing"),
+        ("rate = '1 Mbit/s'\npolicer = { rate = '1 Mbit/s', burst = '0B' }", "policer.burst: it holds no packet; give"),
+        ("rate = '1 Mbit/s'\npolicer = { rate = '1 Mbit/s' }", "missing field `burst`"),
+        (
+            "policer = { rate = '1 Mbit/s', burst = '9kB', per = 'host' }",
+            "unknown variant `host`, expected `all` or `flow`",
+        ),
         ("queue = 'codel'", "queue: there is no link for it to wait at"),
         ("outages = [['1s', '2s']]", "outages: there is no link to stand still"),
         ("rate = '1 Mbit/s'\noutages = [['2s', '1s']]", "outages: a span ends before it begins, or two overlap"),
@@ -187,9 +196,53 @@ fn a_queue_holds_a_packet_of_the_largest_kind() {
 }
 
 #[test]
+fn a_policer_holds_a_packet_of_the_largest_kind() {
+    let text = "rate = '12 Mbit/s'\npolicer = { rate = '1 Mbit/s', burst = '1400B' }";
+    let build = |largest_packet| -> Result<Path<()>, PathError> {
+        let direction = Direction { largest_packet, ..parse(text).expect("valid") };
+        direction.build(1, Nanos::from_millis(2), &|name| Err(name.to_owned()))
+    };
+    let error = build(Some(1500)).err().expect("refused").to_string();
+    let wanted = "policer.burst: it holds 1400 bytes, and a packet has 1500: nothing could pass; give room for a packet, such \
+                  as 125kB";
+    assert_eq!(error, wanted);
+    assert!(build(Some(1400)).is_ok() && build(None).is_ok());
+}
+
+#[test]
+fn policed_packets_never_touch_the_queue() {
+    // 1.2 Mbit/s: 1500 bytes in 10 ms. Six at once: two pass, of which one is served and one waits.
+    let text = "rate = '12 Mbit/s'\npolicer = { rate = '1.2 Mbit/s', burst = '3kB' }\nqueue = 'droptail:packets=1'";
+    let mut path = build(text).expect("valid").keeping_dropped();
+    let push = |path: &mut Path<()>, at: u64| {
+        path.push(Time::from_millis(at), crate::Packet::new(7, 1500, Codepoint::NotEct, ()));
+    };
+    (0..6).for_each(|_| push(&mut path, 0));
+    assert_eq!(path.policed(), Some(crate::Count { packets: 4, bytes: 6000 }));
+    let snapshot = path.snapshot(Time::ZERO).expect("a link");
+    assert_eq!((snapshot.queued.packets, snapshot.arrived.packets, snapshot.dropped.packets), (1, 2, 0));
+    assert_eq!((snapshot.policed, snapshot.lost.packets), (path.policed(), 0));
+    let stats = path.stats(Time::ZERO).expect("a link").clone();
+    assert_eq!((stats.full.packets, stats.flows.len()), (0, 0));
+    let fates: Vec<_> = std::iter::from_fn(|| path.pop_dropped()).map(|dropped| (dropped.at, dropped.reason)).collect();
+    assert_eq!(fates, [(Time::ZERO, crate::DropReason::Policed); 4]);
+    assert_eq!(build("rate = '12 Mbit/s'").expect("valid").policed(), None);
+    let policing = path.policing().expect("there is one");
+    policing.set_rate(Time::ZERO, Rate::from_mbps(2.4));
+    for at in [5, 10] {
+        push(&mut path, at);
+    }
+    assert_eq!(path.policed().expect("there is one").packets, 4, "1500 bytes in 5 ms from now on");
+}
+
+#[test]
 fn the_effective_config_is_written() {
     let direction = parse("rate = '12 Mbit/s'\nqueue = 'codel'\ndelay = '20ms'\nloss = 0.01").expect("valid");
     let text = toml::to_string(&direction).expect("serialises");
+    let policed = parse("rate = '12 Mbit/s'\npolicer = { rate = '1 Mbit/s', burst = '9kB' }").expect("valid");
+    let written = toml::to_string(&policed).expect("serialises");
+    assert!(written.contains("[policer]\nrate = \"1Mbit/s\"\nburst = \"9kB\"\nper = \"all\"\n"), "{written}");
+    assert_eq!(parse(&written), Ok(policed));
     let queue = "queue = \"codel:target=5ms,interval=100ms,limit=1000packets\"";
     assert_eq!(text, format!("rate = \"12Mbit/s\"\n{queue}\nloss = 0.01\ndelay = \"20ms\"\n"));
 }

@@ -190,7 +190,7 @@ impl<P: Send> Radio<P> {
         let dropped =
             Count { packets: stats.full.packets + stats.aqm.packets, bytes: stats.full.bytes + stats.aqm.bytes };
         let LinkStats { queued, arrived, marked, .. } = *stats;
-        Snapshot { at: now, queued, limit, capacity, arrived, dropped, lost, marked, recent }
+        Snapshot { at: now, queued, limit, capacity, arrived, dropped, lost, policed: None, marked, recent }
     }
 }
 

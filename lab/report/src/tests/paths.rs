@@ -15,6 +15,7 @@ fn link(name: &str, queue_packets: f64, dropped: u64, lost: u64) -> LinkRecord {
         packets: 200,
         dropped,
         lost,
+        policed: None,
         ecn_marks: 0,
         frames_per_aggregate: None,
         airtime: None,

@@ -1,0 +1,137 @@
+//! Whether a direction can be built.
+
+use paceline_cc::{Bytes, Nanos, Rate};
+
+use super::{Direction, PathError, field};
+use crate::loss::LossModel;
+use crate::schedule::Rates;
+
+impl Direction {
+    /// Checks every field; what [`Direction::build`] would refuse, but for the trace.
+    pub fn check(&self) -> Result<(), PathError> {
+        let kinds = [self.rate.is_some(), self.schedule.is_some(), self.trace.is_some(), self.wifi.is_some()];
+        let links = kinds.iter().filter(|set| **set).count();
+        if links > 1 {
+            let (key, of) = match self.wifi {
+                Some(_) => ("wifi", "rate, schedule, trace and wifi"),
+                None => ("rate", "rate, schedule and trace"),
+            };
+            return Err(field(key, format!("more than one of {of} is given"), "keep one of them"));
+        }
+        if let Some(wifi) = &self.wifi {
+            wifi.check().map_err(|(key, problem, fix)| field(key, problem, fix))?;
+        }
+        if self.rate == Some(Rate::ZERO) {
+            return Err(field("rate", "a link of rate 0 carries nothing", "give a rate above 0, such as 12 Mbit/s"));
+        }
+        if let Some(Rates::Markov { markov }) = &self.schedule {
+            markov.check().map_err(|(key, problem, fix)| field(key, problem, fix))?;
+            if self.schedule_lap.is_some() {
+                return Err(field("schedule_lap", "a Markov chain has no last step", "leave it out, or give steps"));
+            }
+        }
+        if let Some(Rates::Steps(steps)) = &self.schedule {
+            let fix = "write [[\"0s\", \"200 Mbit/s\"], [\"10s\", \"500 Mbit/s\"]]";
+            if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
+                return Err(field("schedule", "the first step does not start at 0s", fix));
+            }
+            if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+                return Err(field("schedule", "the times of the steps do not increase", fix));
+            }
+            if steps.iter().all(|(_, rate)| *rate == Rate::ZERO) {
+                return Err(field("schedule", "every rate is 0", fix));
+            }
+        }
+        if let Some(lap) = self.schedule_lap {
+            let last = match &self.schedule {
+                Some(Rates::Steps(steps)) => steps.last(),
+                _ => None,
+            };
+            if last.is_none_or(|(start, _)| lap <= *start) {
+                return Err(field("schedule_lap", "it is not after the last step", "give a time after the last step"));
+            }
+        }
+        if self.trace_start.is_some() && self.trace.is_none() {
+            return Err(field("trace_start", "there is no trace to start in", "give a trace, or leave it out"));
+        }
+        if self.light_trace.is_some() && self.trace.is_none() {
+            let problem = "there is no trace of what the link offers under saturation";
+            return Err(field("light_trace", problem, "give trace too, or leave it out"));
+        }
+        for (key, given) in [("light_below", self.light_below.is_some()), ("light_after", self.light_after.is_some())] {
+            if given && self.light_trace.is_none() {
+                return Err(field(key, "there is no light_trace", "give light_trace, or leave it out"));
+            }
+        }
+        if self.light_below == Some(Bytes(0)) {
+            return Err(field("light_below", "below 0 bytes no load is light", "give a size, such as 15kB"));
+        }
+        if links == 0 && self.queue.is_some() {
+            let fix = "give rate, schedule or trace, or leave out the queue";
+            return Err(field("queue", "there is no link for it to wait at", fix));
+        }
+        if !self.outages.is_empty() && links == 0 {
+            let fix = "give rate, schedule or trace, or leave out the outages";
+            return Err(field("outages", "there is no link to stand still", fix));
+        }
+        let sorted = self.outages.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+        if !sorted || self.outages.iter().any(|(from, to)| from >= to) {
+            let fix = "write [[\"10s\", \"12s\"], [\"30s\", \"31s\"]], one after the other";
+            return Err(field("outages", "a span ends before it begins, or two overlap", fix));
+        }
+        if let Some(policer) = &self.policer {
+            if links == 0 {
+                let fix = "give rate, schedule or trace, above the policer's, or leave out the policer";
+                return Err(field("policer", "there is no link behind it", fix));
+            }
+            if policer.rate == Rate::ZERO {
+                return Err(field(
+                    "policer.rate",
+                    "at a rate of 0 nothing passes",
+                    "give one above 0, such as 10 Mbit/s",
+                ));
+            }
+            if policer.burst == Bytes(0) {
+                return Err(field("policer.burst", "it holds no packet", "give room for one, such as 125kB"));
+            }
+        }
+        self.check_random()?;
+        self.check_delay()
+    }
+
+    fn check_random(&self) -> Result<(), PathError> {
+        let loss = self.loss.iter().flat_map(LossModel::probabilities);
+        let duplicate = self.duplicate.map(|probability| ("duplicate", probability));
+        let reorder = self.reorder.map(|reorder| ("reorder.share", reorder.share));
+        for (name, probability) in loss.chain(duplicate).chain(reorder) {
+            if !(0.0..=1.0).contains(&probability) {
+                return Err(field(name, format!("{probability} is not a probability"), "give a number from 0 to 1"));
+            }
+        }
+        if self.reorder.is_some_and(|reorder| reorder.delay == Nanos::ZERO) {
+            return Err(field("reorder.delay", "0 holds nothing back", "give a time above 0, such as 5ms"));
+        }
+        if let Some(jitter) = self.jitter
+            && jitter.max.is_some() == jitter.mean.is_some()
+        {
+            let fix = "write { max = \"5ms\" } (uniform) or { mean = \"2ms\" } (exponential)";
+            return Err(field("jitter", "it needs one of max and mean", fix));
+        }
+        Ok(())
+    }
+
+    fn check_delay(&self) -> Result<(), PathError> {
+        let Some(steps) = &self.delay_schedule else { return Ok(()) };
+        let fix = "write [[\"0s\", \"20ms\"], [\"10s\", \"60ms\"]]";
+        if self.delay > Nanos::ZERO {
+            return Err(field("delay_schedule", "delay is given too", "keep one of them"));
+        }
+        if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
+            return Err(field("delay_schedule", "the first step does not start at 0s", fix));
+        }
+        if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+            return Err(field("delay_schedule", "the times of the steps do not increase", fix));
+        }
+        Ok(())
+    }
+}

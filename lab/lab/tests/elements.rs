@@ -1,0 +1,95 @@
+//! Elements of a path in scenario files: what is written back, refused, and counted.
+
+use paceline_lab::race::{Settings, race};
+use paceline_lab::record::Record;
+use paceline_lab::scenario::{Options, Plan, Source};
+
+const SMALL: &str = r#"name = "small"
+seconds = 4
+contestants = ["cubic@tcp"]
+[down]
+rate = "50 Mbit/s"
+delay = "10ms"
+queue = "droptail:bdp=1"
+"#;
+
+fn plans(text: &str) -> Result<Vec<Plan>, String> {
+    Source::from_text("s.toml", text, Options::default()).plans().map_err(|error| error.to_string())
+}
+
+fn record(text: &str) -> Record {
+    let options = Options { runs: Some(1), ..Options::default() };
+    race(&Source::from_text("s.toml", text, options), &Settings::default()).unwrap().runs.remove(0).record
+}
+
+#[test]
+fn elements_are_written_back() {
+    for (line, written) in [(
+        "policer = { rate = '1..2 Mbit/s', burst = '9kB' }",
+        "[down.policer]\nrate = \"1..2 Mbit/s\"\nburst = \"9kB\"\nper = \"all\"\n",
+    )] {
+        let plan = plans(&format!("{SMALL}{line}")).unwrap().remove(0);
+        let text = plan.to_toml();
+        assert!(text.contains(written), "{text}");
+        assert_eq!(plans(&text).unwrap().remove(0).scenario, plan.scenario);
+    }
+}
+
+#[test]
+fn elements_that_cannot_be_are_refused_in_one_line() {
+    for (line, expected) in [
+        (
+            "policer = { rate = '1 Mbit/s', burst = '1kB' }",
+            "s.toml:8: down.policer.burst: it holds 1000 bytes, and a packet has 1500: nothing could pass; give room for a \
+             packet, such as 125kB",
+        ),
+        (
+            "policer = { rate = '0 Mbit/s', burst = '9kB' }",
+            "s.toml:8: down.policer.rate: at a rate of 0 nothing passes; give one above 0, such as 10 Mbit/s",
+        ),
+        (
+            "[up]\npolicer = { rate = '1 Mbit/s', burst = '9kB' }",
+            "s.toml:9: up.policer: there is no link behind it; give rate, schedule or trace, above the policer's, or leave out \
+             the policer",
+        ),
+        (
+            "policer = { rate = '1 Mbit/s', brst = '9kB' }",
+            "s.toml:8: down.policer.brst: unknown key 'brst'; did you mean burst?",
+        ),
+        (
+            "policer = { rate = '1 Mbit/s', burst = '9kB', per = 'host' }",
+            "s.toml:8: down.policer.per: unknown value 'host'; known are all, flow",
+        ),
+    ] {
+        assert_eq!(plans(&format!("{SMALL}{line}")).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn a_policer_counts_apart_and_holds_its_rate() {
+    let without = record(SMALL);
+    assert_eq!(without.policed, None);
+    let policed = |per: &str, more: &str| {
+        record(&format!("{SMALL}policer = {{ rate = '10 Mbit/s', burst = '30kB', per = '{per}' }}\n{more}"))
+    };
+    let one = policed("all", "");
+    // 4 s of 10 Mbit/s and a burst of 30 kB.
+    assert!(one.throughput_mbps > 5.0 && one.throughput_mbps <= 10.06, "{}", one.throughput_mbps);
+    let lost = one.loss * one.flows[0].packets as f64;
+    assert!(lost > 20.0 && (lost - one.policed.unwrap() as f64).abs() < 0.5, "{lost} of {:?}", one.policed);
+    let two = "[[flows]]\ncount = 2\n";
+    let (shared, apart) = (policed("all", two), policed("flow", two));
+    assert!(shared.throughput_mbps <= 10.06 && apart.throughput_mbps > 12.0, "{}", apart.throughput_mbps);
+    assert!(apart.flows.iter().all(|flow| flow.throughput_mbps <= 10.06));
+}
+
+#[test]
+fn a_policer_on_a_link_is_of_its_direction() {
+    let text = "name = 'l'\nseconds = 2\ncontestants = ['cubic@tcp']\n[links.a]\nbetween = ['x', 'y']\nrate = '50 Mbit/s'\n\
+                delay = '5ms'\npolicer = { rate = '10 Mbit/s', burst = '30kB' }\nback = { rate = '50 Mbit/s', delay = '5ms' }\n\
+                [[flows]]\nfrom = 'x'\nto = 'y'\n";
+    let record = record(text);
+    let [there, back] = record.links.as_slice() else { panic!("{:?}", record.links) };
+    assert!(there.policed.unwrap() > 0 && back.policed.is_none());
+    assert_eq!((there.dropped, there.lost, record.policed), (0, 0, there.policed));
+}
