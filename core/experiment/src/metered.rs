@@ -42,6 +42,7 @@ impl MeteredHop {
         let hop = HopReport {
             limit_pkts: snapshot.limit_packets().map(saturated),
             rate_100k: Some(rate_100k(&snapshot)),
+            policed: snapshot.policed.map(|policed| policed.packets as u16),
             ..HopReport::of(&self.meter.record(now, 0, &queue(&snapshot)))
         };
         let (node, t_node_ns) = (self.number, now.as_nanos());

@@ -159,6 +159,8 @@ pub struct NamedLosses {
     pub medium: u64,
     /// A queue that was full, or its AQM.
     pub overflow: u64,
+    /// A policer.
+    pub policed: u64,
     /// None: it gave no reason, or had not seen the loss by the end.
     pub unknown: u64,
 }
@@ -166,7 +168,7 @@ pub struct NamedLosses {
 impl NamedLosses {
     /// All of them.
     pub fn all(&self) -> u64 {
-        self.medium + self.overflow + self.unknown
+        self.medium + self.overflow + self.policed + self.unknown
     }
 }
 
@@ -181,21 +183,32 @@ pub struct TelemetryOutcome {
     pub medium: NamedLosses,
     /// Packets that a queue dropped, as the sink named them.
     pub overflow: NamedLosses,
+    /// Packets that a policer dropped, as the sink named them.
+    pub policed: NamedLosses,
 }
 
 impl TelemetryOutcome {
-    /// Of one gap: what truly became of its packets, by the medium and by queues, and what the sink made of them. Which of them was
-    /// which it does not say, so that the two are matched as well as they can be; what it did not name stays unknown.
-    pub fn count(&mut self, [medium, overflow]: [u64; 2], [called_medium, called_overflow]: [u64; 2]) {
-        let right = [medium.min(called_medium), overflow.min(called_overflow)];
-        let [left_medium, left_overflow] = [medium - right[0], overflow - right[1]];
-        let wrong = [left_medium.min(called_overflow - right[1]), left_overflow.min(called_medium - right[0])];
-        self.medium.medium += right[0];
-        self.medium.overflow += wrong[0];
-        self.medium.unknown += left_medium - wrong[0];
-        self.overflow.overflow += right[1];
-        self.overflow.medium += wrong[1];
-        self.overflow.unknown += left_overflow - wrong[1];
+    /// Of one gap: what truly became of its packets, by the medium, by queues and by policers, and what the sink made of them. Which of
+    /// them was which it does not say, so that the two are matched as well as they can be; what it did not name stays unknown.
+    pub fn count(&mut self, mut truth: [u64; 3], mut called: [u64; 3]) {
+        let named = [&mut self.medium, &mut self.overflow, &mut self.policed];
+        let mut names = named.map(|losses| {
+            let NamedLosses { medium, overflow, policed, unknown } = losses;
+            ([medium, overflow, policed], unknown)
+        });
+        // First what is right, then each cause with what is left of the others.
+        for step in 0..3 {
+            for cause in 0..3 {
+                let name = (cause + step) % 3;
+                let matched = truth[cause].min(called[name]);
+                *names[cause].0[name] += matched;
+                truth[cause] -= matched;
+                called[name] -= matched;
+            }
+        }
+        for ((_, unknown), left) in names.iter_mut().zip(truth) {
+            **unknown += left;
+        }
     }
 }
 
@@ -203,9 +216,11 @@ impl std::ops::AddAssign<&Self> for TelemetryOutcome {
     fn add_assign(&mut self, other: &Self) {
         self.reports += other.reports;
         self.refused += other.refused;
-        for (sum, part) in [(&mut self.medium, &other.medium), (&mut self.overflow, &other.overflow)] {
+        let own = [&mut self.medium, &mut self.overflow, &mut self.policed];
+        for (sum, part) in own.into_iter().zip([&other.medium, &other.overflow, &other.policed]) {
             sum.medium += part.medium;
             sum.overflow += part.overflow;
+            sum.policed += part.policed;
             sum.unknown += part.unknown;
         }
     }
@@ -242,7 +257,8 @@ mod tests {
     fn what_a_gap_was_and_what_it_was_called_are_matched() {
         let count = |truth, called| {
             let mut outcome = TelemetryOutcome::default();
-            outcome.count(truth, called);
+            let two = |[medium, overflow]: [u64; 2]| [medium, overflow, 0];
+            outcome.count(two(truth), two(called));
             let TelemetryOutcome { medium, overflow, .. } = outcome;
             [[medium.medium, medium.overflow, medium.unknown], [overflow.medium, overflow.overflow, overflow.unknown]]
         };
@@ -251,5 +267,10 @@ mod tests {
         assert_eq!(count([3, 2], [0, 4]), [[0, 2, 1], [0, 2, 0]]);
         assert_eq!(count([1, 1], [0, 0]), [[0, 0, 1], [0, 0, 1]]);
         assert_eq!(count([0, 0], [2, 2]), [[0; 3]; 2], "late packets, which were not lost");
+        let mut outcome = TelemetryOutcome::default();
+        outcome.count([1, 2, 4], [3, 1, 2]);
+        let TelemetryOutcome { medium, overflow, policed, .. } = outcome;
+        let by = |losses: NamedLosses| [losses.medium, losses.overflow, losses.policed, losses.unknown];
+        assert_eq!([medium, overflow, policed].map(by), [[1, 0, 0, 0], [0, 1, 0, 1], [2, 0, 2, 0]]);
     }
 }

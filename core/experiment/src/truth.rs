@@ -37,22 +37,23 @@ impl Truth {
     /// The sink has made something of missing packets.
     pub fn judged(&mut self, judged: &JudgedGap) {
         let JudgedGap { first, numbers, split } = judged;
-        let mut truth = [0; 2];
+        let mut truth = [0; 3];
         let numbers = *first..first.saturating_add(*numbers);
         while let Some((number, cause)) = self.lost.range(numbers.clone()).next() {
-            truth[usize::from(*cause != Cause::Medium)] += 1;
+            truth[class(*cause)] += 1;
             let number = *number;
             self.lost.remove(&number);
         }
-        self.outcome.count(truth, [split.medium, split.queue].map(u64::from));
+        self.outcome.count(truth, [split.medium, split.queue, split.policed].map(u64::from));
     }
 
     /// Gives up the first loss that the sink has not named.
     fn forget(&mut self) -> bool {
         let first = self.lost.pop_first();
         if let Some((_, cause)) = first {
-            let medium = cause == Cause::Medium;
-            self.outcome.count([u64::from(medium), u64::from(!medium)], [0; 2]);
+            let mut truth = [0; 3];
+            truth[class(cause)] = 1;
+            self.outcome.count(truth, [0; 3]);
         }
         first.is_some()
     }
@@ -61,5 +62,14 @@ impl Truth {
     pub fn finish(mut self) -> TelemetryOutcome {
         while self.forget() {}
         self.outcome
+    }
+}
+
+/// The place of a cause among those that [`TelemetryOutcome::count`] tells apart.
+fn class(cause: Cause) -> usize {
+    match cause {
+        Cause::Medium => 0,
+        Cause::Policer => 2,
+        _ => 1,
     }
 }

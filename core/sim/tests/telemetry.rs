@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use crate::common::bulk;
 use crate::topology::{link, run, topology, way};
 use paceline_cc::observe::{Event, Observer};
-use paceline_cc::{Cause, Controller, Hop, Nanos, Rate, Time};
+use paceline_cc::{Bytes, Cause, Controller, Hop, Nanos, Rate, Time};
 use paceline_experiment::{
     Config, Faults, Flow, FlowTelemetry, Outcome, ReportTrace, Seed, Subject, Tap, Topology, Via,
 };
-use paceline_path::{DelaySplit, Direction, LossModel};
+use paceline_path::{DelaySplit, Direction, LossModel, Policer, PolicerScope};
 use paceline_sim::Body;
 use paceline_transport::Segment;
 
@@ -100,6 +100,32 @@ fn the_header_is_on_each_packet_and_nothing_else_changes_without_it() {
     let reports = flow.telemetry.unwrap().reports;
     assert!((480..=700).contains(&reports) && reports == notes.reports.len() as u64, "{reports}");
     assert!(notes.reports[0].0 < Time::from_millis(60), "{}", notes.reports[0].0);
+}
+
+/// 5 Mbit/s pass into a link of 20: no queue, and all that is lost was policed. Beside them a medium that loses 2 % of what passed.
+#[test]
+fn the_policer_is_known_by_the_reports_of_its_node() {
+    let policed = |loss: f64| {
+        let policer = Policer { rate: Rate::from_mbps(5.0), burst: Bytes(15_000), per: PolicerScope::All };
+        let loss = (loss > 0.0).then_some(LossModel::Rate(loss));
+        let policed = Direction { policer: Some(policer), loss, ..link(20.0, "droptail:packets=60", 10) };
+        topology(&[("radio", ["ap", "sta"], policed)], 1)
+    };
+    for trace in ["L1", "C1"] {
+        let (outcome, notes, _) = watched(policed(0.0), vec![carrying(trace, cubic())], 20);
+        let told = outcome.flows[0].telemetry.unwrap();
+        assert_eq!((told.medium.all(), told.overflow.all()), (0, 0));
+        let truth = told.policed;
+        let hops = outcome.hops.iter().filter_map(|hop| hop.policed).map(|policed| policed.packets).sum::<u64>();
+        assert!(truth.all() > 100 && truth.all() <= hops, "{trace}: {truth:?} of {hops}");
+        assert!(truth.policed * 100 >= truth.all() * 90, "{trace}: {truth:?}");
+        assert!(notes.lost.iter().any(|(_, cause)| *cause == Cause::Policer), "{trace}");
+    }
+    let (outcome, _, _) = watched(policed(0.02), vec![carrying("C1", cubic())], 20);
+    let told = outcome.flows[0].telemetry.unwrap();
+    assert!(told.medium.all() > 50 && told.policed.all() > 50, "{told:?}");
+    // What is called policed was, or stood beside it between two reports.
+    assert!(told.policed.policed > 5 * told.medium.policed, "{told:?}");
 }
 
 #[test]
@@ -274,8 +300,8 @@ fn families_of_flows_and_their_ends_are_counted() {
         workload: paceline_experiment::Workload::Poisson(paceline_experiment::Poisson {
             mean_gap: Nanos::from_millis(50),
             alpha: 1.2,
-            min: paceline_cc::Bytes(20_000),
-            max: paceline_cc::Bytes(200_000),
+            min: Bytes(20_000),
+            max: Bytes(200_000),
             scale: None,
             cut: paceline_experiment::Cut::Truncate,
             count: Some(50),

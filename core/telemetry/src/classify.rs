@@ -1,4 +1,4 @@
-//! Why packets are missing: a full queue dropped them, or the medium lost them.
+//! Why packets are missing: a full queue dropped them, a policer, or the medium lost them.
 //!
 //! What is known of a gap is what the hops wrote into the packets on its two sides. Two rules, after the rules of thumb that the
 //! paper's sentence "from the loss ratio and the available queue capacity" leaves room for:
@@ -13,6 +13,9 @@
 //!    10 % of the limit": a queue of 16 packets that is half full is far from full for one flow, and a queue of 250 with room
 //!    for 8 is not for ten flows. Buffers of segmentation offload come and are dropped whole, so that a queue may have dropped one
 //!    for which it had almost enough room.
+//!
+//! A node that polices reports how many packets it has dropped. What no queue dropped of a gap was policed if that count rose by as many
+//! as are missing ([`Policed`]).
 //!
 //! Where neither is known of some hop, the reason is unknown, which the sender takes for congestion.
 
@@ -44,6 +47,19 @@ pub enum Drops {
     Counted(u32),
 }
 
+/// What a node that polices says of a gap, by the reports around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policed {
+    /// No report has come since.
+    Awaited,
+    /// It dropped at least as many as are missing.
+    All,
+    /// It dropped some, and fewer: which they were is not known.
+    Some,
+    /// It dropped nothing.
+    Nothing,
+}
+
 /// One hop about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct HopAtGap {
@@ -53,6 +69,8 @@ pub struct HopAtGap {
     pub after: Option<NodeRecord>,
     /// Its counter of drops.
     pub drops: Drops,
+    /// Its policer; `None` where it has none.
+    pub policed: Option<Policed>,
     /// The flow's share of what comes to it, above 0 to 1.
     pub share: f64,
     /// Packets that came to it from all flows between the sending of the packets on the two sides.
@@ -66,6 +84,8 @@ pub struct HopAtGap {
 pub struct LossSplit {
     /// A full queue dropped them.
     pub queue: u32,
+    /// A policer dropped them.
+    pub policed: u32,
     /// The medium lost them.
     pub medium: u32,
     /// Not known.
@@ -75,6 +95,7 @@ pub struct LossSplit {
 impl LossSplit {
     pub(crate) fn add(&mut self, other: Self) {
         self.queue = self.queue.saturating_add(other.queue);
+        self.policed = self.policed.saturating_add(other.policed);
         self.medium = self.medium.saturating_add(other.medium);
         self.unknown = self.unknown.saturating_add(other.unknown);
     }
@@ -144,6 +165,7 @@ fn room(record: Option<NodeRecord>) -> Option<f64> {
 /// Splits a gap of `missing` packets. `complete`: every hop of the path wrote a record.
 pub fn judge(missing: u32, hops: &[HopAtGap], complete: bool) -> LossSplit {
     let (mut queue, mut full, mut known) = (0u32, false, complete && !hops.is_empty());
+    let policed = hops.iter().any(|hop| hop.policed == Some(Policed::All));
     for hop in hops {
         match hop.finding(missing) {
             Finding::Clear => {}
@@ -151,13 +173,16 @@ pub fn judge(missing: u32, hops: &[HopAtGap], complete: bool) -> LossSplit {
             Finding::Full => full = true,
             Finding::Unknown => known = false,
         }
+        known &= !matches!(hop.policed, Some(Policed::Awaited | Policed::Some));
     }
     let queue = queue.min(missing);
     let rest = missing - queue;
+    let of_rest = LossSplit { queue, ..LossSplit::default() };
     match (full, known) {
         (true, _) => LossSplit { queue: missing, ..LossSplit::default() },
-        (false, true) => LossSplit { queue, medium: rest, unknown: 0 },
-        (false, false) => LossSplit { queue, medium: 0, unknown: rest },
+        _ if policed => LossSplit { policed: rest, ..of_rest },
+        (false, true) => LossSplit { medium: rest, ..of_rest },
+        (false, false) => LossSplit { unknown: rest, ..of_rest },
     }
 }
 

@@ -65,7 +65,7 @@ pub struct ReportReader {
     interval: Nanos,
     /// The newest losses that a report gave a reason for, and when.
     losses: Option<(Time, Cause)>,
-    /// How long congestion is the answer whatever else was lost: a round trip and two intervals.
+    /// How long congestion, or a policer, is the answer whatever else was lost: a round trip and two intervals.
     horizon: Nanos,
     /// Packets that were due and that were lost, each report counting for an eighth less than the one after it.
     due: f64,
@@ -131,13 +131,14 @@ impl ReportReader {
         Ok(record)
     }
 
-    /// Congestion stays the answer for a round trip, whatever else was lost in it.
+    /// Congestion, or a policer, stays the answer for a round trip, whatever else was lost in it.
     fn note(&mut self, now: Time, report: &FlowReport) {
-        let congested = matches!(self.losses, Some((at, Cause::Congestion)) if now.since(at) <= self.horizon);
+        let stays =
+            matches!(self.losses, Some((at, Cause::Congestion | Cause::Policer)) if now.since(at) <= self.horizon);
         match report.verdict {
-            Cause::Congestion => self.losses = Some((now, Cause::Congestion)),
+            Cause::Congestion | Cause::Policer => self.losses = Some((now, report.verdict)),
             Cause::Unknown if report.lost_u == 0 => {}
-            verdict if !congested => self.losses = Some((now, verdict)),
+            verdict if !stays => self.losses = Some((now, verdict)),
             _ => {}
         }
     }

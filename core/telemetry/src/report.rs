@@ -75,6 +75,9 @@ pub struct HopReport {
     /// Packets dropped by the queue, modulo 2^16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdrop: Option<u16>,
+    /// Packets dropped by a policer in front of the queue, modulo 2^16; only in a node's report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policed: Option<u16>,
     /// Frames lost by the link, modulo 2^16.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lloss: Option<u16>,
@@ -107,6 +110,7 @@ impl HopReport {
             rate_pps: record.arrival_pps.map(|pps| pps as u32),
             flows: record.flows,
             qdrop: record.dropped,
+            policed: None,
             lloss: record.link_lost,
             rssi: record.rssi_dbm,
             snr: None,
@@ -177,6 +181,9 @@ pub struct FlowReport {
     pub late: u32,
     /// How many were dropped by a full queue.
     pub lost_q: u32,
+    /// How many a policer dropped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_p: u32,
     /// How many the medium lost.
     pub lost_m: u32,
     /// How many were lost for a reason that is not known.
@@ -218,6 +225,7 @@ impl Default for FlowReport {
             rcv: 0,
             late: 0,
             lost_q: 0,
+            lost_p: 0,
             lost_m: 0,
             lost_u: 0,
             verdict: Cause::Unknown,
@@ -297,7 +305,7 @@ impl FlowReport {
     /// [`MalformedReport`] with the first that cannot.
     pub fn check(&self) -> Result<(), MalformedReport> {
         spoken(self.v, self.ns)?;
-        let lost = u64::from(self.lost_q) + u64::from(self.lost_m) + u64::from(self.lost_u);
+        let lost: u64 = [self.lost_q, self.lost_p, self.lost_m, self.lost_u].map(u64::from).iter().sum();
         if u64::from(self.rcv) + lost > u64::from(self.exp) {
             return Err(MalformedReport::Nonsense("exp is less than what came and what was lost"));
         }
@@ -312,7 +320,7 @@ impl FlowReport {
 
     /// Packets lost in the window.
     pub fn lost(&self) -> u32 {
-        self.lost_q.saturating_add(self.lost_m).saturating_add(self.lost_u)
+        [self.lost_p, self.lost_m, self.lost_u].iter().fold(self.lost_q, |sum, more| sum.saturating_add(*more))
     }
 
     /// The hop that fills first.
@@ -353,13 +361,19 @@ fn spoken(version: u8, namespace: u16) -> Result<(), MalformedReport> {
     }
 }
 
-/// 0: unknown, 1: medium, 2: congestion.
+/// 0: unknown, 1: medium, 2: congestion, 3: policer.
 pub fn cause_number(cause: Cause) -> u8 {
     match cause {
         Cause::Medium => 1,
         Cause::Congestion => 2,
+        Cause::Policer => 3,
         _ => 0,
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
@@ -372,7 +386,8 @@ fn read_cause<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cause, D::Er
         0 => Ok(Cause::Unknown),
         1 => Ok(Cause::Medium),
         2 => Ok(Cause::Congestion),
-        other => Err(serde::de::Error::custom(format_args!("verdict {other} is not one of 0, 1, 2"))),
+        3 => Ok(Cause::Policer),
+        other => Err(serde::de::Error::custom(format_args!("verdict {other} is not one of 0, 1, 2, 3"))),
     }
 }
 

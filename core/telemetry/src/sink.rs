@@ -81,7 +81,7 @@ pub struct FlowSink {
     own_pps: f64,
     /// Packets in the largest buffers that it has sent.
     buffer: u8,
-    /// Newest time at which a queue was full.
+    /// Newest time at which a queue was full, or a policer dropped.
     congested: Option<Time>,
     rseq: u64,
     /// When the last report left, and when the next is due.
@@ -198,7 +198,7 @@ impl FlowSink {
         }
     }
 
-    /// A node reported: the limits of its queues, and the rates of their links.
+    /// A node reported: the limits of its queues, the rates of their links, and what it has policed.
     pub fn node(&mut self, report: &NodeReport) {
         for hop in &report.hops {
             self.gaps.reported(report.node, hop);
@@ -214,8 +214,8 @@ impl FlowSink {
             self.gaps.missed();
         }
         if let Some(split) = self.gaps.close(self.sequence.counted()) {
-            let LossSplit { queue, medium, unknown } = split;
-            self.since.expected += queue + medium + unknown;
+            let LossSplit { queue, policed, medium, unknown } = split;
+            self.since.expected += queue + policed + medium + unknown;
             self.since.lost.add(split);
         }
     }
@@ -249,7 +249,7 @@ impl FlowSink {
         self.settle(now);
         let one = Nanos::from_nanos(1_000_000_000 / MOST_REPORTS);
         self.spent = self.spent.max(now) + one;
-        if tally.queue > 0 {
+        if tally.queue > 0 || tally.policed > 0 {
             self.congested = Some(now);
         }
         self.gaps.learn(self.since.received, self.since.lost.medium);
@@ -260,12 +260,14 @@ impl FlowSink {
 
     /// Why packets are missing that were not judged so before.
     fn verdict(&self, now: Time, tally: LossSplit) -> Cause {
-        let all = u64::from(tally.queue) + u64::from(tally.medium) + u64::from(tally.unknown);
-        let mostly = u64::from(tally.medium) * u64::from(MOSTLY.1) >= all * u64::from(MOSTLY.0);
+        let LossSplit { queue, policed, medium, unknown } = tally;
+        let all = [queue, policed, medium, unknown].map(u64::from).iter().sum::<u64>();
+        let mostly = u64::from(medium) * u64::from(MOSTLY.1) >= all * u64::from(MOSTLY.0);
         let quiet = self.congested.is_none_or(|at| now.since(at) > self.round);
         match tally {
             _ if all == 0 => Cause::Unknown,
             LossSplit { queue: 1.., .. } => Cause::Congestion,
+            LossSplit { policed: 1.., .. } => Cause::Policer,
             _ if mostly && quiet => Cause::Medium,
             _ => Cause::Unknown,
         }
@@ -289,6 +291,7 @@ impl FlowSink {
             rcv: received,
             late,
             lost_q: lost.queue,
+            lost_p: lost.policed,
             lost_m: lost.medium,
             lost_u: lost.unknown,
             verdict,

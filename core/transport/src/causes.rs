@@ -11,11 +11,13 @@ pub(crate) struct Causes {
     pub(crate) medium: u64,
     /// The same for a full queue.
     pub(crate) congestion: u64,
+    /// The same for a policer.
+    pub(crate) policer: u64,
 }
 
 impl Causes {
     pub(crate) fn new() -> Self {
-        Self { verdict: Cause::Unknown, fresh_until: Time::ZERO, medium: 0, congestion: 0 }
+        Self { verdict: Cause::Unknown, fresh_until: Time::ZERO, medium: 0, congestion: 0, policer: 0 }
     }
 
     pub(crate) fn report(&mut self, telemetry: &Telemetry<'_>) {
@@ -35,6 +37,7 @@ impl Causes {
             }
             self.medium += u64::from(lost.cause == Cause::Medium);
             self.congestion += u64::from(lost.cause == Cause::Congestion);
+            self.policer += u64::from(lost.cause == Cause::Policer);
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct SenderStats {
     pub lost_by_medium: u64,
     /// Of these, dropped by a full queue as telemetry had it by then.
     pub lost_by_congestion: u64,
+    /// Of these, dropped by a policer as telemetry had it by then.
+    pub lost_by_policer: u64,
     /// Losses found to be wrong afterwards (duplicates reported, F-RTO).
     pub spurious: u64,
     /// Fast-recovery episodes.
@@ -44,7 +46,8 @@ pub struct SenderStats {
 impl SenderStats {
     /// Packets declared lost of which telemetry has not said why. Some are declared lost twice, and explained twice.
     pub fn lost_unexplained(&self) -> u64 {
-        self.packets_lost.saturating_sub(self.lost_by_medium).saturating_sub(self.lost_by_congestion)
+        let explained = [self.lost_by_medium, self.lost_by_congestion, self.lost_by_policer];
+        explained.iter().fold(self.packets_lost, |lost, part| lost.saturating_sub(*part))
     }
 
     /// Above TCP: share of its chunks for which TCP was the limit, 0 to 1; 0 before the first chunk.
@@ -62,6 +65,7 @@ impl AddAssign<&Self> for SenderStats {
         self.packets_lost += other.packets_lost;
         self.lost_by_medium += other.lost_by_medium;
         self.lost_by_congestion += other.lost_by_congestion;
+        self.lost_by_policer += other.lost_by_policer;
         self.spurious += other.spurious;
         self.recoveries += other.recoveries;
         self.timeouts += other.timeouts;

@@ -428,6 +428,7 @@ impl Steering for FlowSender {
             bytes_delivered: self.driver.bytes_delivered(),
             lost_by_medium: self.driver.causes.medium,
             lost_by_congestion: self.driver.causes.congestion,
+            lost_by_policer: self.driver.causes.policer,
             ..self.stats
         }
     }

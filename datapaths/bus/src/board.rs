@@ -191,6 +191,7 @@ impl Board {
         queue.newest = HopReport {
             limit_pkts: hop.limit_pkts.or(before.limit_pkts),
             qdrop: hop.qdrop.or(before.qdrop),
+            policed: hop.policed.or(before.policed),
             lloss: hop.lloss.or(before.lloss),
             rssi: hop.rssi.or(before.rssi),
             snr: hop.snr.or(before.snr),

@@ -105,14 +105,19 @@ fn telemetry(flows: &[FlowOutcome]) -> Option<TelemetryRecord> {
         let stats = &flow.sender;
         sender.medium += stats.lost_by_medium;
         sender.overflow += stats.lost_by_congestion;
+        sender.policed += stats.lost_by_policer;
         sender.unknown += stats.lost_unexplained();
     }
-    let named = |NamedLosses { medium, overflow, unknown }: NamedLosses| NamedRecord { medium, overflow, unknown };
+    let named = |losses: NamedLosses| {
+        let NamedLosses { medium, overflow, policed, unknown } = losses;
+        NamedRecord { medium, overflow, policed, unknown }
+    };
     sum.map(|(all, sender)| TelemetryRecord {
         reports: all.reports,
         refused: all.refused,
         medium: named(all.medium),
         overflow: named(all.overflow),
+        policed: (all.policed.all() > 0).then(|| named(all.policed)),
         sender: named(sender),
     })
 }

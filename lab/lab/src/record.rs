@@ -69,8 +69,8 @@ described! {
              data arrived";
         telemetry: Option<TelemetryRecord> => "Option::is_none", "packets",
             "with telemetry: `reports` that reached senders, and those `refused`; lost packets by their true cause, \
-             `medium` and `overflow` (of queues), each by the reason that its receiver gave: `medium`, `overflow`, \
-             `unknown`; and by what `sender` knew as it declared a packet lost";
+             `medium`, `overflow` (of queues) and where there are such `policed`, each by the reason that its receiver gave: \
+             `medium`, `overflow`, `policed`, `unknown`; and by what `sender` knew as it declared a packet lost";
         split: Split, "ms",
             "mean one-way delay by its causes: `down` and `up`, each with `propagation_ms`, `queue_ms`, \
              `transmission_ms`, over data and acknowledgements; `null` without packets. With links `down` is of \
@@ -201,6 +201,9 @@ pub struct TelemetryRecord {
     pub medium: NamedRecord,
     /// Packets that queues dropped, by what their receivers called it.
     pub overflow: NamedRecord,
+    /// Packets that policers dropped, by what their receivers called it; `None` where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policed: Option<NamedRecord>,
     /// Packets that senders declared lost, by what they knew then.
     pub sender: NamedRecord,
 }
@@ -212,8 +215,16 @@ pub struct NamedRecord {
     pub medium: u64,
     /// A full queue.
     pub overflow: u64,
+    /// A policer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub policed: u64,
     /// None.
     pub unknown: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A distribution in milliseconds.

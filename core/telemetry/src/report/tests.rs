@@ -41,7 +41,7 @@ fn what_cannot_be_is_refused_in_one_line() {
     };
     assert!(refused(r#""v":1"#, r#""v":2"#).contains("version 2"));
     assert!(refused(r#""ns":32769"#, r#""ns":1"#).contains("0x0001"));
-    assert!(refused(r#""verdict":1"#, r#""verdict":3"#).contains("verdict 3"));
+    assert!(refused(r#""verdict":1"#, r#""verdict":4"#).contains("verdict 4"));
     assert!(refused(r#""exp":32"#, r#""exp":31"#).contains("exp"));
     assert!(refused(r#""bottleneck":0"#, r#""bottleneck":1"#).contains("bottleneck"));
     assert!(refused(r#""rseq":3"#, r#""rseq":-3"#).contains("cannot be read"));
@@ -64,6 +64,7 @@ fn the_largest_report_fits() {
         rate_pps: Some(u32::MAX),
         flows: Some(u32::MAX),
         qdrop: Some(u16::MAX),
+        policed: Some(u16::MAX),
         lloss: Some(u16::MAX),
         rssi: Some(i8::MIN),
         snr: Some(i8::MIN),

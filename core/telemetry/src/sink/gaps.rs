@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Nanos, Time};
 
 use super::{GUARD, JudgedGap, PATIENCE, REORDERED};
-use crate::classify::{CountedSpan, Drops, HopAtGap, LossSplit, judge};
+use crate::classify::{CountedSpan, Drops, HopAtGap, LossSplit, Policed, judge};
 use crate::report::HopReport;
 use crate::wire::{MAX_HOPS, NodeRecord};
 
@@ -52,7 +52,8 @@ impl Gap {
 
     /// When it is to be counted, if `hi` is the highest number that has come.
     pub(super) fn mature(&self, hi: u64) -> Time {
-        let awaits = self.hops.iter().any(|(_, hop)| hop.drops == Drops::Awaited);
+        let awaits = |(_, hop): &(Key, HopAtGap)| hop.drops == Drops::Awaited || hop.policed == Some(Policed::Awaited);
+        let awaits = self.hops.iter().any(awaits);
         self.at + if !awaits && hi >= self.end + REORDERED - 1 { GUARD } else { PATIENCE }
     }
 
@@ -75,12 +76,29 @@ struct Known {
     seen: Time,
     /// Its counter of drops, as far as [`Counter`] goes.
     counter: Option<Counter>,
+    /// What its node has policed, as it reports it.
+    policed: Option<PolicedCount>,
     /// The queue's limit, as its node reports it.
     limit: Option<u32>,
     /// The rate of its link, as its node reports it.
     rate_100k: Option<u32>,
     /// The largest room that a packet found.
     most_room: u32,
+}
+
+/// What a node has policed by its newest report.
+#[derive(Clone, Copy, Debug, Default)]
+struct PolicedCount {
+    count: u16,
+    /// Of those dropped between its last two reports, the ones that no gap has shown yet: a packet behind a gap may still be under way
+    /// when the drop is reported.
+    left: u16,
+}
+
+impl Known {
+    fn new(key: Key) -> Self {
+        Self { key, seen: Time::ZERO, counter: None, policed: None, limit: None, rate_100k: None, most_room: 0 }
+    }
 }
 
 /// A counter of drops, and whose.
@@ -175,8 +193,10 @@ impl Gaps {
                 .iter()
                 .any(|known| known.key == wanted && known.counter.is_some() && came.now.since(known.seen) <= SILENT);
             let drops = if counted { Drops::Awaited } else { Drops::Uncounted };
+            let polices = |known: &Known| known.key == wanted && known.policed.is_some();
+            let policed = self.known.iter().any(polices).then_some(Policed::Awaited);
             let (before, after) = (find(before, wanted), find(after, wanted));
-            (wanted, HopAtGap { before, after, drops, share: came.share(record), passed, buffer: came.buffer })
+            (wanted, HopAtGap { before, after, drops, policed, share: came.share(record), passed, buffer: came.buffer })
         });
         let (hops, complete, split) = (hops.collect(), came.complete, LossSplit::default());
         let mut gap = Gap { first, end, at: came.now, hops, complete, split, changed: true, missed: 0 };
@@ -188,22 +208,7 @@ impl Gaps {
     pub(super) fn counters(&mut self, now: Time, records: &[NodeRecord], came: &Came) {
         for record in records {
             let wanted = key(record);
-            let index = self.known.iter().position(|known| known.key == wanted).unwrap_or_else(|| {
-                if self.known.len() == MAX_KNOWN {
-                    let oldest = (0..MAX_KNOWN).min_by_key(|index| self.known[*index].seen).unwrap_or(0);
-                    self.known.swap_remove(oldest);
-                }
-                self.known.push(Known {
-                    key: wanted,
-                    seen: now,
-                    counter: None,
-                    limit: None,
-                    rate_100k: None,
-                    most_room: 0,
-                });
-                self.known.len() - 1
-            });
-            let known = &mut self.known[index];
+            let known = self.remember(wanted);
             let silent = now.since(known.seen) > SILENT;
             known.seen = now;
             known.most_room = known.most_room.max(record.room_packets.unwrap_or(0));
@@ -212,6 +217,19 @@ impl Gaps {
             let share = if matches!(counter, Counter::Own(_)) { 1.0 } else { came.share(record) };
             self.span(wanted, drops, share);
         }
+    }
+
+    /// What is known of this hop, which may be new.
+    fn remember(&mut self, wanted: Key) -> &mut Known {
+        let index = self.known.iter().position(|known| known.key == wanted).unwrap_or_else(|| {
+            if self.known.len() == MAX_KNOWN {
+                let oldest = (0..MAX_KNOWN).min_by_key(|index| self.known[*index].seen).unwrap_or(0);
+                self.known.swap_remove(oldest);
+            }
+            self.known.push(Known::new(wanted));
+            self.known.len() - 1
+        });
+        &mut self.known[index]
     }
 
     /// A hop's span ends: what it dropped is given to the gaps that waited for it; `None`: its counter has started again.
@@ -285,11 +303,42 @@ impl Gaps {
         self.open.len() > MAX_GAPS
     }
 
-    /// The limit of a queue and the rate of its link, where a hop of the flow has them.
+    /// What a node reports of a hop: the limit of its queue and the rate of its link, where a hop of the flow has them, and how many
+    /// packets it has policed.
     pub(super) fn reported(&mut self, node: u32, hop: &HopReport) {
+        if let Some(count) = hop.policed {
+            self.policed((node, hop.eg), count);
+        }
         if let Some(known) = self.known.iter_mut().find(|known| known.key == (node, hop.eg)) {
             (known.limit, known.rate_100k) = (hop.limit_pkts, hop.rate_100k);
         }
+    }
+
+    /// A node has policed `count` packets: its drops are those of the gaps that wait for it if they are enough for all of them.
+    fn policed(&mut self, wanted: Key, count: u16) {
+        let known = self.remember(wanted);
+        let Some(before) = known.policed else {
+            known.policed = Some(PolicedCount { count, left: 0 });
+            return;
+        };
+        // A count that steps further has been started again.
+        let rise = Some(count.wrapping_sub(before.count)).filter(|rise| *rise <= MOST_STEP);
+        let dropped = rise.map(|rise| u32::from(rise) + u32::from(before.left));
+        let waits = |(key, hop): &(Key, HopAtGap)| *key == wanted && hop.policed == Some(Policed::Awaited);
+        let waiting: Vec<(usize, usize)> =
+            (0..).zip(&self.open).filter_map(|(index, gap)| Some((index, gap.hops.iter().position(waits)?))).collect();
+        let missing: u32 = waiting.iter().map(|(gap, _)| self.open[*gap].missing() - self.open[*gap].split.queue).sum();
+        let verdict = match dropped {
+            Some(0) => Policed::Nothing,
+            Some(dropped) if dropped >= missing => Policed::All,
+            _ => Policed::Some,
+        };
+        for (gap, hop) in waiting {
+            self.open[gap].hops[hop].1.policed = Some(verdict);
+            self.open[gap].judge_again();
+        }
+        let left = dropped.unwrap_or(0).saturating_sub(missing).min(u32::from(rise.unwrap_or(0))) as u16;
+        self.remember(wanted).policed = Some(PolicedCount { count, left });
     }
 
     /// What is known of the hop that wrote `record`.

@@ -175,8 +175,8 @@ impl Field {
                 let reports = ["reports", "refused"].map(|part| (part, &json[part]));
                 let count =
                     |(part, json): (&str, &Json)| (format!("{}_{part}", self.name), Value::Count(json.as_u64()));
-                let named = ["medium", "overflow", "sender"].into_iter().flat_map(|of| {
-                    let parts = ["medium", "overflow", "unknown"].into_iter();
+                let named = ["medium", "overflow", "policed", "sender"].into_iter().flat_map(|of| {
+                    let parts = ["medium", "overflow", "policed", "unknown"].into_iter();
                     parts.map(move |part| (format!("{}_{of}_{part}", self.name), Value::Count(json[of][part].as_u64())))
                 });
                 return reports.into_iter().map(count).chain(named).collect();

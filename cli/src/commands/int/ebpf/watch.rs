@@ -145,6 +145,7 @@ const fn verdict(cause: Cause) -> &'static str {
     match cause {
         Cause::Medium => "medium",
         Cause::Congestion => "congestion",
+        Cause::Policer => "policer",
         _ => "-",
     }
 }

@@ -91,6 +91,6 @@ mod tests {
     #[test]
     fn nothing_to_name_is_all_right() {
         assert_eq!(right(0, &NamedLosses::default()), 1.0);
-        assert_eq!(right(3, &NamedLosses { medium: 3, overflow: 1, unknown: 0 }), 0.75);
+        assert_eq!(right(3, &NamedLosses { medium: 3, overflow: 1, ..NamedLosses::default() }), 0.75);
     }
 }
