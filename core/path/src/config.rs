@@ -6,12 +6,14 @@ use std::sync::Arc;
 use paceline_cc::{Bytes, Nanos, Rate, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::delay::{Delay, Jitter, VaryingDelay};
+use crate::changing::Changing;
+use crate::delay::{Delay, VaryingDelay};
+use crate::jitter::Jitter;
 use crate::light::{LIGHT_BELOW, Light, starting};
 use crate::link::Link;
 use crate::loss::{Duplicate, LossModel, Lossy};
 use crate::policer::{Policer, PolicerScope, Policing};
-use crate::queue::{QueueSpec, TYPICAL_PACKET};
+use crate::queue::{DropTail, Queue, QueueBound, QueueSpec, TYPICAL_PACKET};
 use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
 use crate::schedule::{Rates, Schedule};
@@ -60,12 +62,18 @@ pub struct Direction {
     /// The queue in front of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
+    /// In its place drop-tail queues from given times on, which are one queue whose limit changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_schedule: Option<Vec<(Nanos, QueueSpec)>>,
     /// Spans (from, to) in which the link stands still: `[["10s", "12s"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<(Nanos, Nanos)>,
     /// Packets lost at random behind the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<LossModel>,
+    /// In its place losses from given times on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_schedule: Option<Vec<(Nanos, LossModel)>>,
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<f64>,
@@ -81,6 +89,9 @@ pub struct Direction {
     /// Random delay on top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
+    /// In its place jitter from given times on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_schedule: Option<Vec<(Nanos, Jitter)>>,
     /// Bytes of the largest packet that will come, on the wire; 1500 when not known. No key of a file: who sends knows it.
     #[serde(skip)]
     pub largest_packet: Option<u32>,
@@ -109,10 +120,10 @@ pub enum PathError {
 }
 
 /// The queue of a link for which a scenario names none (our choice: the buffer of the cellular scenarios).
-pub const DEFAULT_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::QueueBound::bytes(2_000_000) };
+pub const DEFAULT_QUEUE: QueueSpec = QueueSpec::DropTail { limit: QueueBound::bytes(2_000_000) };
 
 /// The queue of a Wi-Fi link for which a scenario names none: what Linux gave a wireless interface (`txqueuelen`).
-pub const WIFI_QUEUE: QueueSpec = QueueSpec::DropTail { limit: crate::queue::QueueBound::packets(1000) };
+pub const WIFI_QUEUE: QueueSpec = QueueSpec::DropTail { limit: QueueBound::packets(1000) };
 
 fn field(field: &'static str, problem: impl Into<String>, fix: &'static str) -> PathError {
     PathError::Field { field, problem: problem.into(), fix }
@@ -198,6 +209,38 @@ impl Direction {
         self.make(seed, base_rtt, load, Some(seat))
     }
 
+    /// The queue of its link, `spec` unless its limit changes.
+    fn make_queue<P: Send + 'static>(
+        &self,
+        spec: &QueueSpec,
+        rate: Rate,
+        base_rtt: Nanos,
+        seed: u64,
+    ) -> Result<Box<dyn Queue<P>>, PathError> {
+        let (key, limits) = match &self.queue_schedule {
+            Some(steps) => ("queue_schedule", steps.iter().map(|(start, spec)| (*start, spec.limit())).collect()),
+            None => ("queue", vec![(Nanos::ZERO, spec.limit())]),
+        };
+        let largest = self.largest_packet.unwrap_or(TYPICAL_PACKET);
+        for (_, limit) in &limits {
+            if limit.bdp.is_some() && base_rtt == Nanos::ZERO {
+                let fix = "give a delay, or a limit in bytes or packets";
+                return Err(field(key, "bdp= needs a round-trip time above 0", fix));
+            }
+            let bytes = limit.bytes.unwrap_or(u64::MAX);
+            if self.largest_packet.is_some() && bytes < u64::from(largest) {
+                let problem = format!("it holds {bytes} bytes, and a packet has {largest}: nothing could pass");
+                return Err(field(key, problem, "give room for a packet, such as 2MB, 100packets or 1bdp"));
+            }
+        }
+        if self.queue_schedule.is_none() {
+            return Ok(spec.build_for(largest, rate, base_rtt, seed));
+        }
+        let sized = |(start, limit): (Nanos, QueueBound)| (start, limit.resolved(rate, base_rtt, largest));
+        let limits: Vec<_> = limits.into_iter().map(sized).collect();
+        Ok(Box::new(DropTail::new(Changing::steps(&limits))))
+    }
+
     fn make<P: Clone + Send + 'static, E: Display>(
         &self,
         seed: u64,
@@ -221,17 +264,7 @@ impl Direction {
         if let Some(schedule) = schedule {
             let default = if self.wifi.is_some() { WIFI_QUEUE } else { DEFAULT_QUEUE };
             let spec = self.queue.unwrap_or(default);
-            if spec.limit().bdp.is_some() && base_rtt == Nanos::ZERO {
-                let fix = "give a delay, or a limit in bytes or packets";
-                return Err(field("queue", "bdp= needs a round-trip time above 0", fix));
-            }
-            let largest = self.largest_packet.unwrap_or(TYPICAL_PACKET);
-            let limit = spec.limit().bytes.unwrap_or(u64::MAX);
-            if self.largest_packet.is_some() && limit < u64::from(largest) {
-                let problem = format!("it holds {limit} bytes, and a packet has {largest}: nothing could pass");
-                return Err(field("queue", problem, "give room for a packet, such as 2MB, 100packets or 1bdp"));
-            }
-            let queue = spec.build_for(largest, schedule.mean_rate(), base_rtt, seed);
+            let queue = self.make_queue(&spec, schedule.mean_rate(), base_rtt, seed)?;
             if matches!(spec, QueueSpec::FqCoDel { .. }) {
                 path = path.telling_flows_apart();
             }
@@ -247,7 +280,9 @@ impl Direction {
                 }
             };
         }
-        if let Some(loss) = self.loss {
+        if let Some(steps) = &self.loss_schedule {
+            path = path.filter(Lossy::new(Changing::steps(steps), seed));
+        } else if let Some(loss) = self.loss {
             path = path.filter(Lossy::new(loss, seed));
         }
         if let Some(probability) = self.duplicate {
@@ -256,11 +291,12 @@ impl Direction {
         if let Some(reorder) = self.reorder {
             path = path.element(Holding::new(reorder, seed));
         }
-        if self.delay_schedule.is_some() || self.jitter.is_some() {
-            let fixed = vec![(Nanos::ZERO, self.delay)];
-            let steps = self.delay_schedule.as_ref().unwrap_or(&fixed);
-            let steps = steps.iter().map(|(start, delay)| (Time::ZERO + *start, *delay)).collect();
-            path = path.element(VaryingDelay::new(steps, self.jitter.unwrap_or_default(), seed));
+        if self.delay_schedule.is_some() || self.jitter.is_some() || self.jitter_schedule.is_some() {
+            let steps = self.delay_schedule.as_deref();
+            let distance = steps.map_or_else(|| self.delay.into(), Changing::steps);
+            let steps = self.jitter_schedule.as_deref();
+            let jitter = steps.map_or_else(|| self.jitter.unwrap_or_default().into(), Changing::steps);
+            path = path.element(VaryingDelay::new(distance, jitter, seed));
         } else if self.delay > Nanos::ZERO {
             path = path.delay(Delay::new(self.delay));
         }

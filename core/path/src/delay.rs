@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use paceline_cc::{Nanos, Time};
-use serde::{Deserialize, Serialize};
 
+use crate::changing::Changing;
+use crate::jitter::{Draws, Jitter};
 use crate::packet::{Element, Packet};
-use crate::random::{Purpose, Stream};
 
 /// A fixed delay.
 pub struct Delay<P> {
@@ -44,30 +44,12 @@ impl<P: Send> Element<P> for Delay<P> {
     }
 }
 
-/// Random delay added to each packet: `jitter = { max = "5ms" }` is uniform from 0 to `max`, `jitter = { mean = "2ms" }`
-/// exponential; one of the two.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Jitter {
-    /// Uniform, from 0 to this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<Nanos>,
-    /// Exponential, with this mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean: Option<Nanos>,
-    /// Whether packets may overtake each other. Where they may not, a packet that would overtake leaves together with
-    /// the one before it.
-    #[serde(default)]
-    pub reorder: bool,
-}
-
 /// A delay that changes: in steps at given times, by jitter, or both. A packet takes the delay in force when it
 /// arrives. Unless jitter reorders, the order is kept: after a step down, packets wait for those before them.
 pub struct VaryingDelay<P> {
-    /// Sorted; the first from 0.
-    steps: Vec<(Time, Nanos)>,
-    jitter: Jitter,
-    stream: Stream,
+    distance: Changing<Nanos>,
+    jitter: Changing<Jitter>,
+    draws: Draws,
     line: Line<P>,
 }
 
@@ -79,26 +61,20 @@ enum Line<P> {
 }
 
 impl<P> VaryingDelay<P> {
-    /// Delays from given times on, sorted, the first from 0, and jitter on top, with its seed.
-    pub fn new(steps: Vec<(Time, Nanos)>, jitter: Jitter, seed: u64) -> Self {
-        let line = if jitter.reorder {
+    /// A distance, and jitter on top, with its seed. Jitter reorders at all times or never.
+    pub fn new(distance: Changing<Nanos>, jitter: Changing<Jitter>, seed: u64) -> Self {
+        let line = if jitter.value().reorder {
             Line::Reordering { waiting: BTreeMap::new(), arrivals: 0 }
         } else {
             Line::InOrder(VecDeque::new())
         };
-        Self { steps, jitter, stream: Stream::new(seed, Purpose::Jitter), line }
+        Self { distance, jitter, draws: Draws::new(seed), line }
     }
 
     fn draw(&mut self, now: Time) -> Nanos {
-        let index = self.steps.partition_point(|(start, _)| *start <= now).saturating_sub(1);
-        let mut delay = self.steps.get(index).map_or(Nanos::ZERO, |(_, delay)| *delay);
-        if let Some(max) = self.jitter.max {
-            delay += max.mul_f64(self.stream.unit());
-        }
-        if let Some(mean) = self.jitter.mean {
-            delay += mean.mul_f64(self.stream.exponential());
-        }
-        delay
+        self.distance.advance(now);
+        self.jitter.advance(now);
+        self.distance.value() + self.draws.draw(&self.jitter.value(), now)
     }
 }
 
@@ -138,13 +114,14 @@ impl<P: Send> Element<P> for VaryingDelay<P> {
     }
 
     fn least(&self) -> Nanos {
-        self.steps.iter().map(|(_, delay)| *delay).min().unwrap_or(Nanos::ZERO)
+        self.distance.values().min().unwrap_or(Nanos::ZERO)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jitter::DrawSpan;
     use paceline_cc::Codepoint;
 
     fn ms(millis: u64) -> Time {
@@ -173,8 +150,8 @@ mod tests {
 
     #[test]
     fn a_step_down_keeps_the_order() {
-        let steps = vec![(Time::ZERO, Nanos::from_millis(100)), (ms(10), Nanos::from_millis(20))];
-        let mut delay = VaryingDelay::new(steps, Jitter::default(), 1);
+        let steps = [(Nanos::ZERO, Nanos::from_millis(100)), (Nanos::from_millis(10), Nanos::from_millis(20))];
+        let mut delay = VaryingDelay::new(Changing::steps(&steps), Jitter::default().into(), 1);
         let left = run(&mut delay, [ms(9), ms(10), ms(95)].into_iter());
         let spans = [100, 99, 20].map(Nanos::from_millis);
         assert_eq!(left, [(0, ms(109), spans[0]), (1, ms(109), spans[1]), (2, ms(115), spans[2])]);
@@ -182,10 +159,10 @@ mod tests {
 
     #[test]
     fn jitter_keeps_or_mixes_the_order() {
-        let base = vec![(Time::ZERO, Nanos::from_millis(10))];
         for reorder in [false, true] {
-            let jitter = Jitter { max: Some(Nanos::from_millis(5)), mean: None, reorder };
-            let left = run(&mut VaryingDelay::new(base.clone(), jitter, 3), (0..1000).map(ms));
+            let jitter = Jitter { max: Some(Nanos::from_millis(5)), reorder, ..Jitter::default() };
+            let mut element = VaryingDelay::new(Nanos::from_millis(10).into(), jitter.into(), 3);
+            let left = run(&mut element, (0..1000).map(ms));
             let overtaken = left.windows(2).filter(|pair| pair[1].0 < pair[0].0).count();
             assert_eq!(overtaken > 0, reorder);
             assert!(left.windows(2).all(|pair| pair[0].1 <= pair[1].1));
@@ -198,10 +175,45 @@ mod tests {
 
     #[test]
     fn exponential_jitter_has_its_mean() {
-        let jitter = Jitter { max: None, mean: Some(Nanos::from_millis(2)), reorder: true };
-        let left = run(&mut VaryingDelay::new(Vec::new(), jitter, 3), (0..50_000).map(ms));
+        let jitter = Jitter { mean: Some(Nanos::from_millis(2)), reorder: true, ..Jitter::default() };
+        let left = run(&mut VaryingDelay::new(Nanos::ZERO.into(), jitter.into(), 3), (0..50_000).map(ms));
         let mean = left.iter().map(|(_, _, delay)| delay.as_millis_f64()).sum::<f64>() / 50_000.0;
         // 5 standard errors: 0.045.
         assert!((mean - 2.0).abs() < 0.045, "{mean}");
+    }
+
+    #[test]
+    fn wifi_jitter_keeps_the_order_and_holds_all_behind_a_late_packet() {
+        for per in [DrawSpan::Packet, DrawSpan::default()] {
+            let jitter = Jitter { wifi: Some(Nanos::from_millis(12)), per: Some(per), ..Jitter::default() };
+            let mut element = VaryingDelay::new(Nanos::from_millis(2).into(), jitter.into(), 5);
+            let at = |number: u64| Time::from_nanos(number * 100_000);
+            let left = run(&mut element, (0..500_000).map(at));
+            assert!(left.iter().map(|(body, ..)| *body).eq(0..500_000), "{per:?}");
+            assert!(left.windows(2).all(|pair| pair[0].1 <= pair[1].1));
+            assert!(
+                left.iter().all(|(body, due, delay)| *due == at(*body) + *delay && *delay >= Nanos::from_millis(2))
+            );
+            let together = left.windows(2).filter(|pair| pair[0].1 == pair[1].1).count();
+            assert!(together > 100_000, "{per:?}: {together}");
+        }
+    }
+
+    #[test]
+    fn a_step_of_jitter_changes_only_what_comes_from_then_on() {
+        let max = |millis| Jitter { max: Some(Nanos::from_millis(millis)), reorder: true, ..Jitter::default() };
+        let of = |jitter| run(&mut VaryingDelay::new(Nanos::ZERO.into(), jitter, 3), (0..2000).map(ms));
+        let (plain, stepped) =
+            (of(max(5).into()), of(Changing::steps(&[(Nanos::ZERO, max(5)), (Nanos::from_secs(1), max(50))])));
+        let by_number = |left: Vec<(u64, Time, Nanos)>| {
+            let mut delays: Vec<(u64, Nanos)> = left.into_iter().map(|(body, _, delay)| (body, delay)).collect();
+            delays.sort();
+            delays
+        };
+        let (plain, stepped) = (by_number(plain), by_number(stepped));
+        assert_eq!(plain[..1000], stepped[..1000]);
+        // The stream of draws goes on: ten times the same ones.
+        let ratio = |one: &(u64, Nanos), other: &(u64, Nanos)| other.1.as_millis_f64() / one.1.as_millis_f64();
+        assert!(plain[1000..].iter().zip(&stepped[1000..]).all(|(one, other)| (ratio(one, other) - 10.0).abs() < 0.01));
     }
 }

@@ -1,6 +1,6 @@
 //! What becomes of a packet that does not arrive.
 
-use paceline_cc::Time;
+use paceline_cc::{Nanos, Time};
 
 use crate::packet::Packet;
 use crate::stats::LinkStats;
@@ -36,12 +36,15 @@ pub struct DroppedPacket<P> {
 pub struct Ledger<P> {
     /// Counters, and the present length of the queue.
     pub stats: LinkStats,
+    /// How long what waits takes at the present rate, the rest of the packet in service included; kept by links whose queue is limited
+    /// in time.
+    pub wait: Nanos,
     dropped: Option<Vec<(DropReason, Packet<P>)>>,
 }
 
 impl<P> Default for Ledger<P> {
     fn default() -> Self {
-        Self { stats: LinkStats::default(), dropped: None }
+        Self { stats: LinkStats::default(), wait: Nanos::ZERO, dropped: None }
     }
 }
 

@@ -4,12 +4,14 @@
 //! simulator drives in virtual time and the emulator in real time.
 
 pub mod bucket;
+pub mod changing;
 pub mod config;
 pub mod convert;
 pub mod delay;
 pub mod fate;
 pub mod import;
 pub mod info;
+pub mod jitter;
 pub mod light;
 pub mod link;
 pub mod loss;
@@ -28,12 +30,14 @@ pub mod trace;
 pub mod wifi;
 
 pub use bucket::TokenBucket;
+pub use changing::Changing;
 pub use config::{Direction, PathError, build_link, check_link};
 pub use convert::{TableError, from_table, to_table};
-pub use delay::{Delay, Jitter, VaryingDelay};
+pub use delay::{Delay, VaryingDelay};
 pub use fate::{DropReason, DroppedPacket, Ledger};
 pub use import::{Amount, Columns, from_columns, from_log};
 pub use info::TraceInfo;
+pub use jitter::{DrawSpan, Jitter};
 pub use light::Light;
 pub use link::Link;
 pub use loss::{Duplicate, Gilbert, LossModel, Lossy, share};

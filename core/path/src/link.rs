@@ -12,7 +12,7 @@ use crate::fate::{DropReason, Ledger};
 use crate::light::Opportunities;
 use crate::packet::{Element, Packet};
 use crate::queue::{Queue, QueueBound};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, work_of};
 use crate::snapshot::{LATELY, Meter, Snapshot};
 use crate::stats::{Count, LinkStats};
 use crate::trace::OPPORTUNITY;
@@ -21,12 +21,20 @@ use crate::trace::OPPORTUNITY;
 pub struct Link<P> {
     schedule: Schedule,
     queue: Box<dyn Queue<P>>,
+    /// The queue is limited in time.
+    timed: bool,
     server: Server,
     serving: Option<Packet<P>>,
     /// End of service, or the opportunity to use next.
     due: Time,
     ledger: Ledger<P>,
     meter: Option<Box<Meter>>,
+}
+
+/// A limit, with what it says of time in bytes at this rate.
+fn in_bytes(limit: QueueBound, rate: Rate) -> QueueBound {
+    let by_time = limit.time.map(|time| rate.bytes_in(time));
+    QueueBound { bytes: [limit.bytes, by_time].into_iter().flatten().min(), ..limit }
 }
 
 enum Server {
@@ -44,7 +52,8 @@ impl<P: Send> Link<P> {
         } else {
             Server::Rate { sending: Nanos::ZERO }
         };
-        Self { schedule, queue, server, serving: None, due: Time::NEVER, ledger: Ledger::default(), meter: None }
+        let timed = queue.limit().time.is_some();
+        Self { schedule, queue, timed, server, serving: None, due: Time::NEVER, ledger: Ledger::default(), meter: None }
     }
 
     /// What it serves by.
@@ -52,9 +61,24 @@ impl<P: Send> Link<P> {
         &self.schedule
     }
 
-    /// How much its queue holds.
+    /// The most that its queue ever holds; one that is limited in time, at the highest rate.
     pub fn limit(&self) -> QueueBound {
-        self.queue.limit()
+        in_bytes(self.queue.most(), self.schedule.peak_rate())
+    }
+
+    /// How long what waits takes at the present rate, the rest of the packet in service included.
+    fn wait(&self, now: Time) -> Nanos {
+        let rest = match (&self.serving, &self.server) {
+            (None, _) => 0,
+            (Some(_), Server::Trace { left, .. }) => work_of(u64::from(*left)),
+            (Some(packet), Server::Rate { .. }) => {
+                let whole = work_of(u64::from(packet.size));
+                if self.due == Time::NEVER { whole } else { self.schedule.work_between(now, self.due).min(whole) }
+            }
+        };
+        let work = work_of(self.ledger.stats.queued.bytes) + rest;
+        let rate = u128::from(self.schedule.present_rate(now).as_bytes_per_sec()).max(1);
+        Nanos::from_nanos(u64::try_from(work / rate).unwrap_or(u64::MAX))
     }
 
     /// Its counters, with time integrals up to `now`.
@@ -82,7 +106,7 @@ impl<P: Send> Link<P> {
         let dropped =
             Count { packets: stats.full.packets + stats.aqm.packets, bytes: stats.full.bytes + stats.aqm.bytes };
         let LinkStats { queued, arrived, marked, .. } = *stats;
-        let limit = self.limit();
+        let limit = in_bytes(self.queue.limit(), self.schedule.present_rate(now));
         Snapshot {
             at: now,
             queued,
@@ -181,6 +205,9 @@ impl<P: Send> Element<P> for Link<P> {
             meter.arrived(now, &packet);
         }
         packet.entered = now;
+        if self.timed {
+            self.ledger.wait = self.wait(now);
+        }
         self.queue.push(now, packet, &mut self.ledger);
         let begins = self.due == Time::NEVER && self.serving.is_none() && self.ledger.stats.queued.packets > 0;
         match &mut self.server {
@@ -305,5 +332,71 @@ mod tests {
         // What the second opportunity at 12 ms had left is lost.
         path.push(Time::from_millis(12), packet(1, 7));
         assert_eq!(drain(&mut path), [(7, 15_000)]);
+    }
+
+    /// How many of 300 full packets at once a drop-tail queue of 80 ms takes at this time of the schedule.
+    fn taken(path: &mut Path<u32>, at: Time) -> u64 {
+        path.advance(at);
+        let before = path.queued(at).packets + u64::from(path.next() != Time::NEVER);
+        (0..300).for_each(|body| path.push(at, packet(1000, body)));
+        path.queued(at).packets + 1 - before
+    }
+
+    #[test]
+    fn a_limit_in_time_is_what_waits_at_the_present_rate() {
+        let limit = QueueBound { time: Some(Nanos::from_millis(80)), ..QueueBound::NONE };
+        let steps = |steps: &[(u64, f64)]| {
+            let steps: Vec<_> =
+                steps.iter().map(|(at, mbps)| (Time::from_millis(*at), Rate::from_mbps(*mbps))).collect();
+            path(Schedule::steps(&steps, None), limit)
+        };
+        // 200 kB at 20 Mbit/s, and the packet that finds a little less.
+        let constant = || path(Schedule::constant(Rate::from_mbps(20.0)), limit);
+        assert_eq!(taken(&mut constant(), Time::ZERO), 200);
+        let mut one_short = constant();
+        (0..199).for_each(|body| one_short.push(Time::ZERO, packet(1000, body)));
+        one_short.push(Time::ZERO, packet(999, 0));
+        one_short.push(Time::ZERO, packet(1500, 1));
+        assert_eq!(
+            (one_short.queued(Time::ZERO).packets, one_short.queued(Time::ZERO).bytes),
+            (200, 198_000 + 999 + 1500)
+        );
+        // The rest of the packet in service counts: after 0.2 ms half of it is through, so that half a packet is missing.
+        let mut later = constant();
+        (0..200).for_each(|body| later.push(Time::ZERO, packet(1000, body)));
+        later.push(Time::from_nanos(200_000), packet(500, 0));
+        later.push(Time::from_nanos(200_000), packet(500, 1));
+        assert_eq!(later.queued(Time::from_nanos(200_000)).packets, 200);
+        // 100 kB after a step down. What waited before it stays: a packet has left by then, and more than 80 ms wait.
+        assert_eq!(taken(&mut steps(&[(0, 20.0), (10, 10.0)]), Time::from_millis(10)), 100);
+        let mut full = steps(&[(0, 20.0), (1, 10.0)]);
+        assert_eq!((taken(&mut full, Time::ZERO), taken(&mut full, Time::from_millis(2))), (200, 0));
+        assert_eq!(full.queued(Time::from_millis(2)).packets, 200 - 3 - 1);
+        // At 0 the rate before counts, or the one to come; what waits stays.
+        let mut hole = steps(&[(0, 20.0), (10, 0.0), (2000, 20.0)]);
+        assert_eq!(taken(&mut hole, Time::from_millis(20)), 200);
+        assert_eq!(taken(&mut hole, Time::from_millis(1999)), 0);
+        assert_eq!(hole.queued(Time::from_millis(1999)).packets, 199);
+        assert_eq!(taken(&mut steps(&[(0, 0.0), (10, 20.0)]), Time::ZERO), 200);
+        // In laps of 20 ms, rate 0 from 0 to 10 ms: that of the lap before.
+        let lap = [(Time::ZERO, Rate::ZERO), (Time::from_millis(10), Rate::from_mbps(10.0))];
+        let mut laps = path(Schedule::steps(&lap, Some(Nanos::from_millis(20))), limit);
+        assert_eq!(taken(&mut laps, Time::from_millis(45)), 100);
+        // Traces: the mean rate, 12 Mbit/s; all wait for an opportunity.
+        let trace = Trace::from_millis("t", (1..=10).collect()).expect("valid");
+        let mut traced = path(Schedule::from_trace(Arc::new(trace)), limit);
+        (0..300).for_each(|body| traced.push(Time::ZERO, packet(1000, body)));
+        assert_eq!(traced.queued(Time::ZERO).packets, 120);
+    }
+
+    #[test]
+    fn a_snapshot_shows_a_limit_in_time_in_bytes() {
+        let limit = QueueBound { time: Some(Nanos::from_millis(80)), ..QueueBound::NONE };
+        let steps = [(Time::ZERO, Rate::from_mbps(24.0)), (Time::from_millis(10), Rate::from_mbps(12.0))];
+        let mut path = path(Schedule::steps(&steps, None), limit);
+        let packets =
+            |path: &mut Path<u32>, at: u64| path.snapshot(Time::from_millis(at)).and_then(|s| s.limit_packets());
+        assert_eq!((packets(&mut path, 0), packets(&mut path, 10)), (Some(160), Some(80)));
+        assert_eq!(path.room(1500), Some(240_000));
     }
 }

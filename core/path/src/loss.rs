@@ -5,10 +5,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use paceline_cc::Time;
 
+use crate::changing::Changing;
 use crate::random::{Purpose, Stream};
 use crate::row::{FilterVerdict, PathFilter};
 
-/// How packets are lost: `loss = 0.01`, or `loss = { gilbert = { enter = 0.001, leave = 0.25 } }`.
+/// How packets are lost: `loss = 0.01`, `loss = { gilbert = { enter = 0.001, leave = 0.25 } }`, or `loss = { burst = 2, every = 18 }`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum LossModel {
@@ -18,6 +19,13 @@ pub enum LossModel {
     Gilbert {
         /// The parameters.
         gilbert: Gilbert,
+    },
+    /// Regularly, without chance.
+    Burst {
+        /// So many in a row are lost,
+        burst: u32,
+        /// each time that so many have passed.
+        every: u32,
     },
 }
 
@@ -61,13 +69,15 @@ impl<'de> Deserialize<'de> for LossModel {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Table {
-            gilbert: Gilbert,
+            gilbert: Option<Gilbert>,
+            burst: Option<u32>,
+            every: Option<u32>,
         }
 
         impl<'de> Visitor<'de> for Either {
             type Value = LossModel;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a probability such as 0.01 or \"1%\", or { gilbert = { enter = 0.001, leave = 0.25 } }")
+                f.write_str("a probability such as 0.01 or \"1%\", { gilbert = { enter = 0.001, leave = 0.25 } }, or { burst = 2, every = 18 }")
             }
             fn visit_f64<E: de::Error>(self, rate: f64) -> Result<LossModel, E> {
                 Ok(LossModel::Rate(rate))
@@ -83,7 +93,11 @@ impl<'de> Deserialize<'de> for LossModel {
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LossModel, A::Error> {
                 let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(LossModel::Gilbert { gilbert: table.gilbert })
+                match (table.gilbert, table.burst, table.every) {
+                    (Some(gilbert), None, None) => Ok(LossModel::Gilbert { gilbert }),
+                    (None, Some(burst), Some(every)) => Ok(LossModel::Burst { burst, every }),
+                    _ => Err(de::Error::custom("it needs gilbert, or both burst and every")),
+                }
             }
         }
         deserializer.deserialize_any(Either)
@@ -100,6 +114,7 @@ impl LossModel {
                 let Gilbert { enter, leave, good, bad } = gilbert;
                 (leave * good + enter * bad) / (enter + leave)
             }
+            Self::Burst { burst, every } => f64::from(*burst) / (f64::from(*burst) + f64::from(*every)).max(1.0),
         }
     }
 
@@ -113,37 +128,49 @@ impl LossModel {
                 ("loss.gilbert.good", gilbert.good),
                 ("loss.gilbert.bad", gilbert.bad),
             ],
+            Self::Burst { .. } => Vec::new(),
         }
     }
 }
 
-/// Loses packets at random. A Gilbert-Elliott channel starts in the good state.
+/// Loses packets. A Gilbert-Elliott channel starts in the good state, and where the model changes each starts anew; the random stream goes
+/// on.
 pub struct Lossy {
-    loss: LossModel,
+    loss: Changing<LossModel>,
     bad: bool,
+    /// Packets since the last burst, those of the present one included.
+    count: u32,
     stream: Stream,
 }
 
 impl Lossy {
     /// A loss process with its seed.
-    pub fn new(loss: LossModel, seed: u64) -> Self {
-        Self { loss, bad: false, stream: Stream::new(seed, Purpose::Loss) }
+    pub fn new(loss: impl Into<Changing<LossModel>>, seed: u64) -> Self {
+        Self { loss: loss.into(), bad: false, count: 0, stream: Stream::new(seed, Purpose::Loss) }
     }
 
     /// The same for the frames of a radio, by a stream of their own.
     pub(crate) fn of_frames(loss: LossModel, seed: u64) -> Self {
-        Self { loss, bad: false, stream: Stream::new(seed, Purpose::RadioLoss) }
+        Self { loss: loss.into(), bad: false, count: 0, stream: Stream::new(seed, Purpose::RadioLoss) }
     }
 }
 
 impl PathFilter for Lossy {
-    fn judge(&mut self, _now: Time) -> FilterVerdict {
-        let probability = match self.loss {
+    fn judge(&mut self, now: Time) -> FilterVerdict {
+        if self.loss.advance(now) {
+            (self.bad, self.count) = (false, 0);
+        }
+        let probability = match self.loss.value() {
             LossModel::Rate(rate) => rate,
             LossModel::Gilbert { gilbert } => {
                 let change = if self.bad { gilbert.leave } else { gilbert.enter };
                 self.bad ^= self.stream.chance(change);
                 if self.bad { gilbert.bad } else { gilbert.good }
+            }
+            LossModel::Burst { burst, every } => {
+                let lost = self.count >= every;
+                self.count = if self.count + 1 >= every.saturating_add(burst) { 0 } else { self.count + 1 };
+                return if lost { FilterVerdict::Lose } else { FilterVerdict::Pass };
             }
         };
         if self.stream.chance(probability) { FilterVerdict::Lose } else { FilterVerdict::Pass }
@@ -172,6 +199,7 @@ impl PathFilter for Duplicate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paceline_cc::Nanos;
 
     fn judge(filter: &mut dyn PathFilter, count: usize) -> Vec<bool> {
         (0..count).map(|_| filter.judge(Time::ZERO) != FilterVerdict::Pass).collect()
@@ -211,5 +239,31 @@ mod tests {
         // (0.1 x 0.01 + 0.02 x 0.4) / 0.12 = 0.075
         assert!((loss.mean() - 0.075).abs() < 1e-9);
         assert!((mean(&lost) / 0.075 - 1.0).abs() < 0.05, "{}", mean(&lost));
+    }
+
+    #[test]
+    fn bursts_are_regular() {
+        let lost = judge(&mut Lossy::new(LossModel::Burst { burst: 2, every: 3 }, 7), 12);
+        assert_eq!(lost, [0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0].map(|lost| lost == 1));
+        assert_eq!(judge(&mut Lossy::new(LossModel::Burst { burst: 1, every: 0 }, 7), 3), [true; 3]);
+        assert_eq!(LossModel::Burst { burst: 2, every: 18 }.mean(), 0.1);
+    }
+
+    #[test]
+    fn a_schedule_of_losses_leaves_the_draws_as_they_are() {
+        let half = LossModel::Rate(0.5);
+        let at = |lossy: &mut Lossy, second: u64| {
+            (0..100).map(|_| lossy.judge(Time::from_millis(1000 * second)) == FilterVerdict::Lose).collect::<Vec<_>>()
+        };
+        let mut plain = Lossy::new(half, 7);
+        let second = Nanos::from_secs;
+        let between = LossModel::Burst { burst: 1, every: 3 };
+        let steps = [(Nanos::ZERO, half), (second(1), between), (second(2), half), (second(3), between)];
+        let mut stepped = Lossy::new(Changing::steps(&steps), 7);
+        assert_eq!(at(&mut plain, 0), at(&mut stepped, 0));
+        let regular: Vec<bool> = (0..100).map(|number| number % 4 == 3).collect();
+        assert_eq!(at(&mut stepped, 1), regular);
+        assert_eq!(at(&mut plain, 2), at(&mut stepped, 2));
+        assert_eq!(at(&mut stepped, 3), regular, "a burst begins anew");
     }
 }

@@ -22,6 +22,7 @@ pub(crate) enum Purpose {
     Interference = 12,
     RadioLoss = 13,
     RateWalk = 14,
+    JitterSlot = 15,
 }
 
 /// A stream of random numbers.
@@ -47,6 +48,16 @@ impl Stream {
     /// Exponential with mean 1, by inversion.
     pub(crate) fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
+    }
+
+    /// Poisson with this mean, of some tens at most: multiplied uniform numbers (Knuth, TAOCP 3.4.1).
+    pub(crate) fn poisson(&mut self, mean: f64) -> u32 {
+        let (least, mut product, mut count) = (libm::exp(-mean), self.unit(), 0);
+        while product > least {
+            product *= self.unit();
+            count += 1;
+        }
+        count
     }
 
     /// Standard normal, by Box and Muller (1958).
@@ -87,6 +98,8 @@ mod tests {
         assert!((mean - 0.5).abs() < 0.0035 && (variance - 1.0 / 12.0).abs() < 0.001, "{mean} {variance}");
         let (mean, variance) = moments(&mut || stream.exponential());
         assert!((mean - 1.0).abs() < 0.012 && (variance - 1.0).abs() < 0.04, "{mean} {variance}");
+        let (mean, variance) = moments(&mut || f64::from(stream.poisson(12.0)));
+        assert!((mean - 12.0).abs() < 0.04 && (variance - 12.0).abs() < 0.2, "{mean} {variance}");
         let (mean, variance) = moments(&mut || stream.normal());
         assert!(mean.abs() < 0.012 && (variance - 1.0).abs() < 0.016, "{mean} {variance}");
     }

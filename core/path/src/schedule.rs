@@ -16,6 +16,11 @@ use crate::trace::{Cursor, OPPORTUNITY, Trace};
 
 const WORK_PER_BYTE: u128 = 1_000_000_000;
 
+/// What it takes to send these bytes.
+pub(crate) fn work_of(bytes: u64) -> u128 {
+    u128::from(bytes) * WORK_PER_BYTE
+}
+
 /// How the rate of a link changes: `schedule = [["0s", "200 Mbit/s"], ["10s", "500 Mbit/s"]]`, or
 /// `schedule = { markov = { rates = ["2 Mbit/s", "10 Mbit/s"], hold = "200ms" } }`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -167,6 +172,28 @@ impl Schedule {
         }
     }
 
+    /// The rate at `now` by which a queue that is limited in time counts: the last that was not 0, or the first to come; of random rates
+    /// and traces the mean. Outages do not change it.
+    pub fn present_rate(&self, now: Time) -> Rate {
+        match &self.service {
+            Service::Constant(_) | Service::Markov(..) | Service::Trace(_) => self.mean_rate(),
+            Service::Steps(steps) => Rate::from_bytes_per_sec(steps.moving_at(now.as_nanos())),
+        }
+    }
+
+    /// The highest rate by which a queue that is limited in time may count.
+    pub fn peak_rate(&self) -> Rate {
+        match &self.service {
+            Service::Steps(steps) => Rate::from_bytes_per_sec(steps.rates.iter().copied().max().unwrap_or(0)),
+            _ => self.mean_rate(),
+        }
+    }
+
+    /// Work that can be done after `from` and by `to`.
+    pub(crate) fn work_between(&self, from: Time, to: Time) -> u128 {
+        self.work(to).saturating_sub(self.work(from))
+    }
+
     /// Work that can be done by `to`, outages taken off.
     fn work(&self, to: Time) -> u128 {
         // An opportunity at `to` itself counts.
@@ -291,6 +318,18 @@ impl Steps {
         let index = self.index(at);
         let end = self.starts.get(index + 1).copied().or(self.lap);
         (self.rates[index], end.map_or(u64::MAX, |end| now.saturating_add(end - at)))
+    }
+
+    /// The rate in force at `now`; where it is 0 the last before it that is not, or the first behind it.
+    fn moving_at(&self, now: u64) -> u64 {
+        let here = self.index(self.lap.map_or(now, |lap| now % lap));
+        let moving = |index: &usize| self.rates[*index] > 0;
+        let before = (0..=here).rev().find(moving);
+        // In a lap the steps behind are those of the lap before.
+        let behind = |index: &usize| moving(index) && *index > here;
+        let mut all = 0..self.rates.len();
+        let around = if self.lap.is_some_and(|lap| now >= lap) { all.rev().find(behind) } else { all.find(behind) };
+        before.or(around).map_or(0, |index| self.rates[index])
     }
 
     fn work(&self, end: u64) -> u128 {

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn room_is_in_full_packets_and_what_is_scarcer_counts() {
         let queued = Count { packets: 3, bytes: 4000 };
-        let room = |bytes, packets| QueueBound { bytes, packets, bdp: None }.room(queued);
+        let room = |bytes, packets| QueueBound { bytes, packets, ..QueueBound::NONE }.room(queued);
         assert_eq!(room(Some(10_000), None), Some(4));
         assert_eq!(room(None, Some(10)), Some(7));
         assert_eq!(room(Some(10_000), Some(5)), Some(2));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_path::{
-    Direction, DropReason, DroppedPacket, Gilbert, Jitter, LossModel, Markov, Packet, Path, Policer, PolicerScope,
-    QueueSpec, Rates, Reorder, Schedule, Trace, from_table,
+    Direction, DrawSpan, DropReason, DroppedPacket, Gilbert, Jitter, LossModel, Markov, Packet, Path, Policer,
+    PolicerScope, QueueSpec, Rates, Reorder, Schedule, Trace, from_table,
 };
 use proptest::prelude::*;
 
@@ -24,6 +24,7 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
         "droptail:bytes=20kB",
         "droptail:packets=7",
         "droptail:bdp=0.5",
+        "droptail:time=12ms,packets=30",
         "drophead:bytes=20kB,packets=9",
         "codel:target=1ms,interval=10ms,limit=50packets",
         "fq_codel:target=1ms,interval=10ms,quantum=2kB,limit=20packets",
@@ -67,17 +68,28 @@ fn directions() -> impl Strategy<Value = Direction> {
     let loss = prop_oneof![
         Just(None),
         (0.0..1.0).prop_map(|rate| Some(LossModel::Rate(rate))),
+        (1u32..4, 0u32..9).prop_map(|(burst, every)| Some(LossModel::Burst { burst, every })),
         (0.0..1.0, 0.0..1.0).prop_map(|(enter, leave)| {
             Some(LossModel::Gilbert { gilbert: Gilbert { enter, leave, good: 0.1, bad: 0.9 } })
         }),
     ];
     let jitter = prop_oneof![
         Just(None),
-        (millis(1..20), any::<bool>()).prop_map(|(max, reorder)| Some(Jitter { max: Some(max), mean: None, reorder })),
+        (millis(1..20), any::<bool>()).prop_map(|(max, reorder)| Some(Jitter {
+            max: Some(max),
+            reorder,
+            ..Jitter::default()
+        })),
         (millis(1..20), any::<bool>()).prop_map(|(mean, reorder)| Some(Jitter {
-            max: None,
             mean: Some(mean),
-            reorder
+            reorder,
+            ..Jitter::default()
+        })),
+        millis(1..20).prop_map(|normal| Some(Jitter { normal: Some(normal), ..Jitter::default() })),
+        (millis(1..90), prop::option::of(Just(DrawSpan::Packet))).prop_map(|(wifi, per)| Some(Jitter {
+            wifi: Some(wifi),
+            per,
+            ..Jitter::default()
         })),
     ];
     let outages =

@@ -62,7 +62,7 @@ fn like_flows_do_not_take_each_other_for_competitors() {
         let (to, seconds) = (from + 10_000, (from + 10_000).div_ceil(1_000));
         let run = |controller: &str| {
             let flow = |index: u64| Flow { start: Time::from_millis(apart * index), ..copa(controller) };
-            let limit = QueueBound { bytes: None, packets: None, bdp: limit };
+            let limit = QueueBound { bdp: limit, ..QueueBound::NONE };
             Dumbbell { limit, ..Dumbbell::new(mbps, rtt, (0..flows).map(flow).collect()) }.run(seconds as u64)
         };
         let (auto, default) = (run("copa"), run("copa:mode=default"));
@@ -150,7 +150,7 @@ fn lost(outcome: &Outcome) -> f64 {
 #[test]
 fn a_buffer_of_a_packet_or_two_is_not_flooded() {
     for (mbps, rtt, packets) in [(24.0, 40, 1), (20.0, 40, 2), (100.0, 20, 1)] {
-        let limit = QueueBound { bytes: None, packets: Some(packets), bdp: None };
+        let limit = QueueBound { packets: Some(packets), ..QueueBound::NONE };
         let outcome = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, vec![copa("copa")]) }.run(30);
         let used = share(&outcome, 0, 10_000, 30_000);
         assert!(lost(&outcome) <= 0.06, "{mbps} Mbit/s, {packets} packets: {}", lost(&outcome));
@@ -171,7 +171,7 @@ fn many_flows_lose_little() {
         (10.0, 40, 100, 1.0, Via::udp(), 0.12),
     ] {
         let flow = |index: u64| Flow { start: Time::from_millis(20 * index), ..bulk("copa", via.clone()) };
-        let limit = QueueBound { bytes: None, packets: None, bdp: Some(bdp) };
+        let limit = QueueBound { bdp: Some(bdp), ..QueueBound::NONE };
         let outcome = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, (0..flows).map(flow).collect()) }.run(40);
         let all: f64 = outcome.flows.iter().map(|flow| flow.wire_bytes_arrived as f64 * 8e-6 / 40.0 / mbps).sum();
         let what = format!("{flows} flows, {mbps} Mbit/s, {rtt} ms, {via:?}");
@@ -195,7 +195,7 @@ fn beside_a_flow_that_fills_the_buffer_it_keeps_a_share() {
         ("reno", 40, 1.0, 0.35, 0.55),
         ("reno", 80, 1.0, 0.35, 0.6),
     ] {
-        let limit = QueueBound { bytes: None, packets: None, bdp: Some(bdp) };
+        let limit = QueueBound { bdp: Some(bdp), ..QueueBound::NONE };
         let flows = vec![copa("copa"), bulk(rival, Via::tcp(None))];
         let outcome = Dumbbell { limit, ..Dumbbell::new(48.0, rtt, flows) }.run(90);
         let share = share(&outcome, 0, 45_000, 90_000);
@@ -206,7 +206,7 @@ fn beside_a_flow_that_fills_the_buffer_it_keeps_a_share() {
 /// The share that the paper claims against a flow that fills the buffer, and the way back when it has gone.
 #[test]
 fn against_cubic_it_competes_and_then_relents() {
-    let limit = QueueBound { bytes: None, packets: None, bdp: Some(1.0) };
+    let limit = QueueBound { bdp: Some(1.0), ..QueueBound::NONE };
     let cubic = Flow { stop: Some(Time::from_millis(60_000)), ..bulk("cubic", Via::tcp(None)) };
     let world = Dumbbell { limit, ..Dumbbell::new(48.0, 40, vec![copa("copa"), cubic]) };
     let outcome = world.run(70);
@@ -265,7 +265,7 @@ fn who_begins_in_a_full_queue_has_a_share_when_it_is_gone() {
             let cubic = Flow { stop: Some(Time::from_millis(ends)), ..bulk("cubic", Via::tcp(None)) };
             let begin = Flow { start: Time::from_millis(2_800), ..bulk("copa", Via::tcp(None)) };
             let all = (0..2 * flows).map(|index| if index < flows { begin.clone() } else { cubic.clone() });
-            let limit = QueueBound { bytes: None, packets: Some(packets), bdp: None };
+            let limit = QueueBound { packets: Some(packets), ..QueueBound::NONE };
             let outcome = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, all.collect()) }.run(20);
             let got = shares(&outcome, 16, 5_000, 20_000);
             let least = got.iter().copied().fold(f64::INFINITY, f64::min);

@@ -16,7 +16,7 @@ fn lost(outcome: &Outcome) -> f64 {
 }
 
 fn over(controller: &str, mbps: f64, rtt: u64, bdp: f64) -> Dumbbell {
-    let limit = QueueBound { bytes: None, packets: None, bdp: Some(bdp) };
+    let limit = QueueBound { bdp: Some(bdp), ..QueueBound::NONE };
     Dumbbell { limit, ..Dumbbell::new(mbps, rtt, vec![bulk(controller, Via::udp())]) }
 }
 
@@ -50,7 +50,7 @@ fn buffers_that_are_too_short_for_the_delay_are_not_flooded() {
 fn none_of_many_flows_starves() {
     for model in MODELS {
         let flow = |index: u64| Flow { start: Time::from_millis(10 * index), ..bulk(model, Via::udp()) };
-        let limit = QueueBound { bytes: None, packets: None, bdp: Some(1.0) };
+        let limit = QueueBound { bdp: Some(1.0), ..QueueBound::NONE };
         let outcome = Dumbbell { limit, ..Dumbbell::new(40.0, 40, (0..200).map(flow).collect()) }.run(40);
         assert!(lost(&outcome) <= 0.1, "{model}: {}", lost(&outcome));
         let least = outcome.flows.iter().map(|flow| flow.bytes_ready).min().unwrap();
@@ -64,7 +64,7 @@ fn who_was_there_before_an_outage_is_there_after_it() {
     for via in [Via::udp(), Via::tcp(None)] {
         for (mbps, rtt, from, to) in [(5.0, 200, 3, 33), (5.0, 200, 10, 40), (20.0, 40, 10, 30), (10.0, 100, 5, 20)] {
             let after = |controller: &str| {
-                let limit = QueueBound { bytes: None, packets: None, bdp: Some(1.0) };
+                let limit = QueueBound { bdp: Some(1.0), ..QueueBound::NONE };
                 let flow = Flow { ack_every: 2, ..bulk(controller, via.clone()) };
                 let mut dumbbell = Dumbbell { limit, ..Dumbbell::new(mbps, rtt, vec![flow]) };
                 let outages = vec![(Time::from_millis(1_000 * from), Time::from_millis(1_000 * to))];

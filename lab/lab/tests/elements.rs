@@ -24,14 +24,27 @@ fn record(text: &str) -> Record {
 
 #[test]
 fn elements_are_written_back() {
-    for (line, written) in [(
-        "policer = { rate = '1 Mbit/s..2 Mbit/s', burst = '9kB' }",
-        "[down.policer]\nrate = \"1 Mbit/s..2 Mbit/s\"\nburst = \"9kB\"\nper = \"all\"\n",
-    )] {
+    for (line, written) in [
+        (
+            "policer = { rate = '1 Mbit/s..2 Mbit/s', burst = '9kB' }",
+            "[down.policer]\nrate = \"1 Mbit/s..2 Mbit/s\"\nburst = \"9kB\"\nper = \"all\"\n",
+        ),
+        ("jitter = { wifi = '7ms' }", "[down.jitter]\nwifi = \"7ms\"\nreorder = false\nper = \"20ms\"\nscale = 84.0\n"),
+        (
+            "jitter_schedule = [['0s', { wifi = '999us' }], ['1s', { normal = '5ms' }]]",
+            "{ wifi = \"999us\", reorder = false, per = \"20ms\", scale = 84.0 }",
+        ),
+        ("loss_schedule = [['0s', 0], ['1s', { burst = 2, every = 18 }]]", "{ burst = 2, every = 18 }"),
+    ] {
         let text = plans(&format!("{SMALL}{line}")).unwrap().remove(0).to_toml();
         assert!(text.contains(written), "{text}");
         assert_eq!(plans(&text).unwrap().remove(0).to_toml(), text);
     }
+    let timed = "[['0s', 'droptail:time=100ms'], ['1s', 'droptail:time=200ms']]";
+    let text = SMALL.replace("queue = \"droptail:bdp=1\"", &format!("queue_schedule = {timed}"));
+    let written = plans(&text).unwrap().remove(0).to_toml();
+    assert!(written.contains("droptail:time=200ms") && !written.contains("queue ="), "{written}");
+    assert_eq!(plans(&written).unwrap().remove(0).to_toml(), written);
 }
 
 #[test]
@@ -58,6 +71,19 @@ fn elements_that_cannot_be_are_refused_in_one_line() {
         (
             "policer = { rate = '1 Mbit/s', burst = '9kB', per = 'host' }",
             "s.toml:8: down.policer.per: unknown value 'host'; known are all, flow",
+        ),
+        (
+            "jitter = { max = '1ms', wifi = '1ms' }",
+            "s.toml:8: down.jitter: it needs one of max, mean, normal and wifi; write { max = \"5ms\" } (uniform), { mean = \
+             \"2ms\" } (exponential), { normal = \"5ms\" } or { wifi = \"7ms\" }",
+        ),
+        (
+            "loss_schedule = [['1s', 0.1]]",
+            "s.toml:8: down.loss_schedule: the first step does not start at 0s; write [[\"0s\", 0], [\"1s\", 0.01]]",
+        ),
+        (
+            "queue_schedule = [['0s', 'droptail:time=100ms']]",
+            "s.toml:8: down.queue_schedule: queue is given too; keep one of them",
         ),
     ] {
         assert_eq!(plans(&format!("{SMALL}{line}")).unwrap_err(), expected);

@@ -28,13 +28,16 @@ class Direction(TypedDict, total=False):
     wifi: dict[str, Any]
     policer: dict[str, str]
     queue: str
+    queue_schedule: list[list[str]]
     outages: list[list[str]]
     loss: Any
+    loss_schedule: list[list[Any]]
     duplicate: Share
     reorder: Any
     delay: str
     delay_schedule: list[list[str]]
     jitter: Any
+    jitter_schedule: list[list[Any]]
 
 
 class Link(Direction, total=False):

@@ -4,6 +4,7 @@ use paceline_cc::{Bytes, Nanos, Rate};
 
 use super::{Direction, PathError, field};
 use crate::loss::LossModel;
+use crate::queue::{QueueBound, QueueSpec};
 use crate::schedule::Rates;
 
 impl Direction {
@@ -32,12 +33,7 @@ impl Direction {
         }
         if let Some(Rates::Steps(steps)) = &self.schedule {
             let fix = "write [[\"0s\", \"200 Mbit/s\"], [\"10s\", \"500 Mbit/s\"]]";
-            if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
-                return Err(field("schedule", "the first step does not start at 0s", fix));
-            }
-            if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
-                return Err(field("schedule", "the times of the steps do not increase", fix));
-            }
+            check_steps("schedule", steps, fix)?;
             if steps.iter().all(|(_, rate)| *rate == Rate::ZERO) {
                 return Err(field("schedule", "every rate is 0", fix));
             }
@@ -66,10 +62,12 @@ impl Direction {
         if self.light_below == Some(Bytes(0)) {
             return Err(field("light_below", "below 0 bytes no load is light", "give a size, such as 15kB"));
         }
-        if links == 0 && self.queue.is_some() {
+        let queues = [("queue", self.queue.is_some()), ("queue_schedule", self.queue_schedule.is_some())];
+        if let Some((key, _)) = queues.into_iter().find(|(_, given)| *given && links == 0) {
             let fix = "give rate, schedule or trace, or leave out the queue";
-            return Err(field("queue", "there is no link for it to wait at", fix));
+            return Err(field(key, "there is no link for it to wait at", fix));
         }
+        self.check_queues()?;
         if !self.outages.is_empty() && links == 0 {
             let fix = "give rate, schedule or trace, or leave out the outages";
             return Err(field("outages", "there is no link to stand still", fix));
@@ -99,8 +97,46 @@ impl Direction {
         self.check_delay()
     }
 
+    fn check_queues(&self) -> Result<(), PathError> {
+        let is_timed = |queue: &QueueSpec| queue.limit().time.is_some();
+        let problem = "on the air nothing has a rate by which time= could count";
+        if self.wifi.is_some() && self.queue.as_ref().is_some_and(is_timed) {
+            return Err(field("queue", problem, "give bytes= or packets="));
+        }
+        let Some(steps) = &self.queue_schedule else { return Ok(()) };
+        let (key, fix) =
+            ("queue_schedule", "write [[\"0s\", \"droptail:time=100ms\"], [\"1s\", \"droptail:time=200ms\"]]");
+        if self.queue.is_some() {
+            return Err(field(key, "queue is given too", "keep one of them"));
+        }
+        check_steps(key, steps, fix)?;
+        let limited = |queue: &QueueSpec| matches!(queue, QueueSpec::DropTail { limit } if *limit != QueueBound::NONE);
+        if !steps.iter().all(|(_, queue)| limited(queue)) {
+            return Err(field(key, "only the limit of a drop-tail queue can change", fix));
+        }
+        let timed = steps.iter().filter(|(_, queue)| is_timed(queue)).count();
+        if timed > 0 && self.wifi.is_some() {
+            return Err(field(key, problem, "give bytes= or packets="));
+        }
+        if timed > 0 && timed < steps.len() {
+            return Err(field(key, "some limits are times and others not", "give time= in all steps, or in none"));
+        }
+        Ok(())
+    }
+
     fn check_random(&self) -> Result<(), PathError> {
-        let loss = self.loss.iter().flat_map(LossModel::probabilities);
+        if let Some(steps) = &self.loss_schedule {
+            if self.loss.is_some() {
+                return Err(field("loss_schedule", "loss is given too", "keep one of them"));
+            }
+            check_steps("loss_schedule", steps, "write [[\"0s\", 0], [\"1s\", 0.01]]")?;
+        }
+        let scheduled = self.loss_schedule.iter().flatten().map(|(_, loss)| loss);
+        let losses = || self.loss.iter().chain(scheduled.clone());
+        if losses().any(|loss| matches!(loss, LossModel::Burst { burst: 0, .. })) {
+            return Err(field("loss", "a burst of 0 loses nothing", "give 1 or more, or leave it out"));
+        }
+        let loss = losses().flat_map(LossModel::probabilities);
         let duplicate = self.duplicate.map(|probability| ("duplicate", probability));
         let reorder = self.reorder.map(|reorder| ("reorder.share", reorder.share));
         for (name, probability) in loss.chain(duplicate).chain(reorder) {
@@ -111,11 +147,24 @@ impl Direction {
         if self.reorder.is_some_and(|reorder| reorder.delay == Nanos::ZERO) {
             return Err(field("reorder.delay", "0 holds nothing back", "give a time above 0, such as 5ms"));
         }
-        if let Some(jitter) = self.jitter
-            && jitter.max.is_some() == jitter.mean.is_some()
-        {
-            let fix = "write { max = \"5ms\" } (uniform) or { mean = \"2ms\" } (exponential)";
-            return Err(field("jitter", "it needs one of max and mean", fix));
+        if let Some(jitter) = &self.jitter {
+            jitter.check().map_err(|(problem, fix)| field("jitter", problem, fix))?;
+        }
+        let Some(steps) = &self.jitter_schedule else { return Ok(()) };
+        let key = "jitter_schedule";
+        if self.jitter.is_some() {
+            return Err(field(key, "jitter is given too", "keep one of them"));
+        }
+        check_steps(key, steps, "write [[\"0s\", { max = \"1ms\" }], [\"1s\", { max = \"12ms\" }]]")?;
+        for (_, jitter) in steps {
+            jitter.check().map_err(|(problem, fix)| field(key, problem, fix))?;
+        }
+        if steps.iter().any(|(_, jitter)| jitter.reorder != steps[0].1.reorder) {
+            return Err(field(
+                key,
+                "packets may overtake in some steps and not in others",
+                "write reorder alike in all",
+            ));
         }
         Ok(())
     }
@@ -126,12 +175,17 @@ impl Direction {
         if self.delay > Nanos::ZERO {
             return Err(field("delay_schedule", "delay is given too", "keep one of them"));
         }
-        if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
-            return Err(field("delay_schedule", "the first step does not start at 0s", fix));
-        }
-        if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
-            return Err(field("delay_schedule", "the times of the steps do not increase", fix));
-        }
-        Ok(())
+        check_steps("delay_schedule", steps, fix)
     }
+}
+
+/// Whether steps begin at 0 and follow each other.
+fn check_steps<T>(key: &'static str, steps: &[(Nanos, T)], fix: &'static str) -> Result<(), PathError> {
+    if steps.first().is_none_or(|(start, _)| *start != Nanos::ZERO) {
+        return Err(field(key, "the first step does not start at 0s", fix));
+    }
+    if steps.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+        return Err(field(key, "the times of the steps do not increase", fix));
+    }
+    Ok(())
 }

@@ -94,6 +94,10 @@ fn the_error_names_field_and_fix() {
             "policer = { rate = '1 Mbit/s', burst = '9kB', per = 'host' }",
             "unknown variant `host`, expected `all` or `flow`",
         ),
+        (
+            "wifi = { phy = 'ht20-1ss-mcs7' }\nqueue = 'droptail:time=80ms'",
+            "queue: on the air nothing has a rate by which",
+        ),
         ("queue = 'codel'", "queue: there is no link for it to wait at"),
         ("outages = [['1s', '2s']]", "outages: there is no link to stand still"),
         ("rate = '1 Mbit/s'\noutages = [['2s', '1s']]", "outages: a span ends before it begins, or two overlap"),
@@ -102,14 +106,52 @@ fn the_error_names_field_and_fix() {
         ("loss = nan", "loss: NaN is not a probability; give a number from 0 to 1"),
         ("loss = { gilbert = { enter = -1, leave = 0.1 } }", "loss.gilbert.enter: -1 is not a probability"),
         ("loss = { gilbert = { entr = 0, leave = 0.1 } }", "unknown field `entr`, expected one of"),
-        ("loss = 'much'", "invalid type: string \"much\", expected a probability such as 0.01 or \"1%\", or"),
+        ("loss = 'much'", "invalid type: string \"much\", expected a probability such as 0.01 or \"1%\", {"),
         ("duplicate = -0.1", "duplicate: -0.1 is not a probability"),
         ("reorder = { share = 1.5, delay = '1ms' }", "reorder.share: 1.5 is not a probability; give a number from 0"),
         ("reorder = { share = 0.1, delay = '0ms' }", "reorder.delay: 0 holds nothing back; give a time above 0, such"),
         ("reorder = { share = 0.1 }", "missing field `delay`"),
         ("reorder = { shre = 0.1, delay = '1ms' }", "unknown field `shre`, expected `share` or `delay`"),
-        ("jitter = { reorder = true }", "jitter: it needs one of max and mean"),
-        ("jitter = { max = '1ms', mean = '1ms' }", "jitter: it needs one of max and mean"),
+        ("jitter = { reorder = true }", "jitter: it needs one of max, mean, normal and wifi; write"),
+        ("jitter = { max = '1ms', mean = '1ms' }", "jitter: it needs one of max, mean, normal and wifi; write"),
+        (
+            "jitter = { max = '1ms', per = 'packet' }",
+            "jitter: per and scale belong to wifi; give wifi, or leave them out",
+        ),
+        ("jitter = { wifi = '7ms', reorder = true }", "jitter: a Wi-Fi link keeps the order; leave reorder out"),
+        ("jitter = { wifi = '7ms', scale = 0 }", "jitter: scale is not a number above 0; give milliseconds"),
+        ("jitter = { wifi = '7ms', per = 'slot' }", "a draw is for a packet or for a time above 0; write"),
+        ("jitter = { wifi = '7ms', per = '0ms' }", "a draw is for a packet or for a time above 0; write"),
+        ("jitter_schedule = [['1s', { max = '1ms' }]]", "jitter_schedule: the first step does not start at 0s; write"),
+        ("jitter_schedule = [['0s', {}]]", "jitter_schedule: it needs one of max, mean, normal and wifi; write"),
+        (
+            "jitter_schedule = [['0s', { max = '1ms' }], ['1s', { max = '1ms', reorder = true }]]",
+            "jitter_schedule: packets may overtake in some steps and not in others; write reorder alike in all",
+        ),
+        (
+            "jitter = { max = '1ms' }\njitter_schedule = [['0s', { max = '1ms' }]]",
+            "jitter_schedule: jitter is given too; keep one of them",
+        ),
+        ("loss_schedule = [['0s', 0.5], ['0s', 0]]", "loss_schedule: the times of the steps do not increase; write"),
+        ("loss_schedule = [['0s', 1.5]]", "loss: 1.5 is not a probability; give a number from 0 to 1"),
+        ("loss_schedule = [['0s', { burst = 0, every = 1 }]]", "loss: a burst of 0 loses nothing; give 1 or more"),
+        ("loss = { burst = 2 }", "it needs gilbert, or both burst and every"),
+        ("loss = 0.1\nloss_schedule = [['0s', 0]]", "loss_schedule: loss is given too; keep one of them"),
+        ("queue_schedule = [['0s', 'droptail:packets=9']]", "queue_schedule: there is no link for it to wait at"),
+        ("rate = '1 Mbit/s'\nqueue_schedule = []", "queue_schedule: the first step does not start at 0s; write"),
+        (
+            "rate = '1 Mbit/s'\nqueue_schedule = [['0s', 'codel']]",
+            "queue_schedule: only the limit of a drop-tail queue",
+        ),
+        ("rate = '1 Mbit/s'\nqueue_schedule = [['0s', 'infinite']]", "queue_schedule: only the limit of a drop-tail"),
+        (
+            "rate = '1 Mbit/s'\nqueue = 'codel'\nqueue_schedule = [['0s', 'droptail:packets=9']]",
+            "queue_schedule: queue is given too; keep one of them",
+        ),
+        (
+            "rate = '1 Mbit/s'\nqueue_schedule = [['0s', 'droptail:packets=9'], ['1s', 'droptail:time=9ms']]",
+            "queue_schedule: some limits are times and others not; give time= in all steps, or in none",
+        ),
         ("delay = '1ms'\ndelay_schedule = [['0s', '1ms']]", "delay_schedule: delay is given too; keep one of them"),
         ("delay_schedule = [['1s', '1ms']]", "delay_schedule: the first step does not start at 0s"),
         ("dellay = '1ms'", "unknown field `dellay`, expected one of"),
@@ -133,6 +175,9 @@ fn the_error_of_a_queue_names_key_and_fix() {
         ("droptail:packets=1.5", "queue 'droptail': packets=1.5 is not a whole number of packets above 0"),
         ("droptail:bdp=0", "queue 'droptail': bdp=0 is not a number from 0.001 to 1000000"),
         ("droptail:bdp=nan", "queue 'droptail': bdp=nan is not a number from 0.001 to 1000000"),
+        ("droptail:time=0ms", "queue 'droptail': time=0ms is not a time above 0"),
+        ("droptail:time=80", "queue 'droptail': time=80 is not a time such as 5ms"),
+        ("drophead:time=80ms", "queue 'drophead' has no key 'time'"),
         ("droptail:bytse=1", "queue 'droptail' has no key 'bytse'; did you mean bytes?"),
         ("droptail:bytes", "queue 'droptail': 'bytes' is not of the form key=value"),
         ("droptail:bytes=1,bytes=2", "queue 'droptail': key 'bytes' is given twice; keep one"),
@@ -233,6 +278,33 @@ fn policed_packets_never_touch_the_queue() {
         push(&mut path, at);
     }
     assert_eq!(path.policed().expect("there is one").packets, 4, "1500 bytes in 5 ms from now on");
+}
+
+#[test]
+fn what_changes_is_understood_and_written() {
+    let text = r#"
+        rate = "12 Mbit/s"
+        queue_schedule = [["0s", "droptail:time=100ms"], ["1s", "droptail:time=200ms"]]
+        loss_schedule = [["0s", 0], ["1s", { burst = 2, every = 18 }], ["3s", "1%"]]
+        jitter_schedule = [["0s", { wifi = "999us" }], ["1s", { wifi = "12ms", per = "packet", scale = 90 }]]
+    "#;
+    let direction = parse(text).expect("valid");
+    assert_eq!(direction.check(), Ok(()));
+    let written = toml::to_string(&direction).expect("serialises");
+    assert_eq!(parse(&written), Ok(direction), "{written}");
+}
+
+#[test]
+fn the_limit_of_a_queue_changes_and_what_waits_stays() {
+    let steps = "[['0s', 'droptail:packets=2'], ['1s', 'droptail:packets=4'], ['2s', 'droptail:packets=1']]";
+    let mut path = build(&format!("rate = '12 bit/s'\nqueue_schedule = {steps}")).expect("valid");
+    let mut waits = |millis: u64| {
+        let now = Time::from_millis(millis);
+        (0..9).for_each(|_| path.push(now, crate::Packet::new(0, 1500, Codepoint::NotEct, ())));
+        path.queued(now).packets
+    };
+    assert_eq!([0, 999, 1000, 2000, 3000].map(&mut waits), [2, 2, 4, 4, 4]);
+    assert_eq!(path.room(1500), Some(6000), "the most that it will ever hold");
 }
 
 #[test]

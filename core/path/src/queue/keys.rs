@@ -196,7 +196,9 @@ impl<'a> Keys<'a> {
     /// The limit of a queue that is nothing else.
     pub(super) fn some_limit(&self) -> Result<QueueBound, QueueError> {
         let (bytes, packets) = (self.bytes("bytes")?, self.packets("packets")?);
-        let limit = QueueBound { bytes, packets, bdp: self.number("bdp", MIN_BDP, MAX_BDP)? };
+        let bdp = self.number("bdp", MIN_BDP, MAX_BDP)?;
+        let time = self.get("time").map(|_| self.span("time", Nanos::ZERO)).transpose()?;
+        let limit = QueueBound { bytes, packets, bdp, time };
         if let Some(alone) = self.limit()? {
             let text = self.get("limit").unwrap_or_default();
             return if limit == QueueBound::NONE { Ok(alone) } else { Err(self.bad("limit", text, "alone")) };

@@ -41,6 +41,11 @@ pub trait Queue<P>: Send {
 
     /// How much it holds, in bytes and packets.
     fn limit(&self) -> QueueBound;
+
+    /// The most that it will ever hold, where the limit changes.
+    fn most(&self) -> QueueBound {
+        self.limit()
+    }
 }
 
 /// What all queues here are made of: first in, first out, up to a limit.
@@ -57,7 +62,8 @@ impl<P> Fifo<P> {
     /// Puts a packet in, or drops it when it would take the queue over its limit.
     #[inline]
     fn push(&mut self, packet: Packet<P>, ledger: &mut Ledger<P>) {
-        if self.limit.holds(ledger.stats.queued, packet.size) {
+        let in_time = self.limit.time.is_none_or(|most| ledger.wait < most);
+        if in_time && self.limit.holds(ledger.stats.queued, packet.size) {
             ledger.stats.enter(packet.size);
             self.packets.push_back(packet);
         } else {

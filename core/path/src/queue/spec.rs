@@ -24,23 +24,26 @@ pub struct QueueBound {
     pub packets: Option<u64>,
     /// Most bytes as a multiple of the bandwidth-delay product.
     pub bdp: Option<f64>,
+    /// What waits may take less than this at the present rate, the rest of the packet in service included, when a packet comes; only
+    /// of a drop-tail queue.
+    pub time: Option<Nanos>,
 }
 
 impl QueueBound {
     /// At most this many bytes.
     pub const fn bytes(bytes: u64) -> Self {
-        Self { bytes: Some(bytes), packets: None, bdp: None }
+        Self { bytes: Some(bytes), ..Self::NONE }
     }
 
     /// At most this many packets.
     pub const fn packets(packets: u64) -> Self {
-        Self { bytes: None, packets: Some(packets), bdp: None }
+        Self { packets: Some(packets), ..Self::NONE }
     }
 
     /// No limit.
-    pub const NONE: Self = Self { bytes: None, packets: None, bdp: None };
+    pub const NONE: Self = Self { bytes: None, packets: None, bdp: None, time: None };
 
-    /// Whether a packet of `size` bytes still fits in.
+    /// Whether a packet of `size` bytes still fits in, apart from what is limited in time.
     pub fn holds(&self, queued: Count, size: u32) -> bool {
         self.bytes.is_none_or(|most| queued.bytes + u64::from(size) <= most)
             && self.packets.is_none_or(|most| queued.packets < most)
@@ -61,6 +64,17 @@ impl QueueBound {
         [self.bytes, by_packets].into_iter().flatten().min()
     }
 
+    /// What holds whatever this or the other holds.
+    pub(super) fn or_more(self, other: Self) -> Self {
+        let more = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, other)| one.max(other));
+        Self {
+            bytes: more(self.bytes, other.bytes),
+            packets: more(self.packets, other.packets),
+            bdp: None,
+            time: self.time.zip(other.time).map(|(one, other)| one.max(other)),
+        }
+    }
+
     /// Whether what waits is more than it holds.
     pub(super) fn exceeded(self, queued: Count) -> bool {
         self.bytes.is_some_and(|most| queued.bytes > most) || self.packets.is_some_and(|most| queued.packets > most)
@@ -71,16 +85,17 @@ impl QueueBound {
         let bytes = self.bytes.map(|bytes| format!("bytes={}", with_unit(bytes)));
         let packets = self.packets.map(|packets| format!("packets={packets}"));
         let bdp = self.bdp.map(|bdp| format!("bdp={bdp}"));
-        let keys: Vec<String> = [bytes, packets, bdp].into_iter().flatten().collect();
+        let time = self.time.map(|time| format!("time={}", span_text(time)));
+        let keys: Vec<String> = [bytes, packets, bdp, time].into_iter().flatten().collect();
         keys.join(",")
     }
 
     /// The limit in bytes and packets for a link of this mean rate and round trip: room for one packet of the largest kind
     /// at least.
-    fn resolved(self, rate: Rate, base_rtt: Nanos, largest: u32) -> Self {
+    pub(crate) fn resolved(self, rate: Rate, base_rtt: Nanos, largest: u32) -> Self {
         let product = self.bdp.map(|times| ((rate.bytes_in(base_rtt) as f64 * times) as u64).max(u64::from(largest)));
         let bytes = [self.bytes, product].into_iter().flatten().min();
-        Self { bytes, packets: self.packets, bdp: None }
+        Self { bytes, bdp: None, ..self }
     }
 }
 
@@ -166,7 +181,7 @@ pub const QUEUES: &[QueueEntry] = &[
     QueueEntry { name: "infinite", keys: &[], summary: "first in, first out, without a limit" },
     QueueEntry {
         name: "droptail",
-        keys: &["bytes", "packets", "bdp", "limit"],
+        keys: &["bytes", "packets", "bdp", "time", "limit"],
         summary: "first in, first out; drops what finds it full",
     },
     QueueEntry {
@@ -424,6 +439,7 @@ impl fmt::Display for QueueBound {
             Self { bytes: Some(bytes), .. } => f.write_str(&with_unit(bytes)),
             Self { packets: Some(packets), .. } => write!(f, "{packets}packets"),
             Self { bdp: Some(bdp), .. } => write!(f, "{bdp}bdp"),
+            Self { time: Some(time), .. } => f.write_str(&span_text(time)),
             Self::NONE => f.write_str("none"),
         }
     }

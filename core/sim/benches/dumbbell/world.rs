@@ -13,7 +13,7 @@ pub(crate) const DELAY: Nanos = Nanos::from_millis(10);
 
 /// Runs it for `seconds` and answers the data packets that arrived.
 pub(crate) fn packets(flows: usize, rate: Rate, seconds: u64) -> u64 {
-    let limit = QueueBound { bytes: None, packets: None, bdp: Some(1.0) };
+    let limit = QueueBound { bdp: Some(1.0), ..QueueBound::NONE };
     let down = Direction {
         rate: Some(rate),
         queue: Some(QueueSpec::DropTail { limit }),

@@ -11,7 +11,7 @@ use crate::live::SPARE;
 #[test]
 fn tables_are_as_long_as_there_are_flows_alive() {
     let rtt = Nanos::from_millis(2);
-    let limit = QueueBound { bytes: None, packets: Some(20), bdp: None };
+    let limit = QueueBound { packets: Some(20), ..QueueBound::NONE };
     let delay = Nanos::from_millis(1);
     let down = Direction {
         rate: Some(Rate::from_mbps(400.0)),

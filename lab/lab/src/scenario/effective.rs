@@ -1,6 +1,8 @@
 //! A scenario as a file again: the values that stand for keys that are not given, and ranges as they were written.
 
+use paceline_path::DrawSpan;
 use paceline_path::config::{DEFAULT_QUEUE, WIFI_QUEUE};
+use paceline_path::jitter::SCALE;
 
 use super::Flow;
 
@@ -34,11 +36,27 @@ fn fill_direction(direction: &mut toml::Value) {
     let Some(keys) = direction.as_table_mut() else { return };
     let limited = ["rate", "schedule", "trace", "wifi"].into_iter().any(|key| keys.contains_key(key));
     let queue = if keys.contains_key("wifi") { WIFI_QUEUE } else { DEFAULT_QUEUE };
-    if limited {
+    if limited && !keys.contains_key("queue_schedule") {
         keys.entry("queue").or_insert_with(|| queue.to_string().into());
     }
-    for key in ["loss", "duplicate"] {
-        keys.entry(key).or_insert_with(|| 0.0.into());
+    if !keys.contains_key("loss_schedule") {
+        keys.entry("loss").or_insert_with(|| 0.0.into());
+    }
+    keys.entry("duplicate").or_insert_with(|| 0.0.into());
+    let steps = keys.get_mut("jitter_schedule").and_then(toml::Value::as_array_mut);
+    let stepped = steps.into_iter().flatten().filter_map(|step| step.get_mut(1)).collect::<Vec<_>>();
+    for jitter in stepped {
+        fill_jitter(jitter);
+    }
+    if let Some(jitter) = keys.get_mut("jitter") {
+        fill_jitter(jitter);
+    }
+}
+
+fn fill_jitter(jitter: &mut toml::Value) {
+    if let Some(keys) = jitter.as_table_mut().filter(|keys| keys.contains_key("wifi")) {
+        keys.entry("per").or_insert_with(|| DrawSpan::default().to_string().into());
+        keys.entry("scale").or_insert_with(|| SCALE.into());
     }
 }
 
