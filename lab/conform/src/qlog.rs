@@ -12,7 +12,8 @@
 //! count in the order of their times; one that stands up to a second behind a later one is sorted in.
 //!
 //! qlog has round trips in milliseconds. Time stamps say how long packets were in flight; where every round trip is far below that,
-//! the log is one in seconds, and the trajectory has a note of it.
+//! the log is one in seconds, and the trajectory has a note of it. A sender delivers no more than its pace: where a log says otherwise,
+//! its pacing rate is in bytes, as noq-proto 1.4.0 has it.
 
 mod course;
 mod event;

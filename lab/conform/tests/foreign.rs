@@ -5,7 +5,7 @@ use std::io::Cursor;
 use paceline_conform::ride::Ride;
 use paceline_conform::rig::Rig;
 use paceline_conform::suite::Score;
-use paceline_conform::trajectory::{Origin, Trajectory, TrajectoryPoint};
+use paceline_conform::trajectory::{Origin, Trajectory, TrajectoryPoint, median};
 use paceline_conform::{capture, qlog, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::events::EventLogs;
@@ -46,16 +46,16 @@ fn a_qlog_shows_what_the_run_did() {
     assert_eq!(contained.trajectories, score.trajectories);
 }
 
-/// Words of the verdicts by the rules of a path.
+/// Words of the verdicts by the rules of a path, but for those of the pace: a qlog does not say what the application had to send.
 fn verdicts(rules_of: &str, rig: Rig, trajectory: Trajectory) -> Vec<(&'static str, &'static str)> {
     let score = Score::of_one(rules_of, trajectory);
-    let of_path = score.judged.iter().filter(|one| one.rule.rig == rig);
+    let of_path = score.judged.iter().filter(|one| one.rule.rig == rig && !one.rule.id.contains("-pace"));
     of_path.map(|one| (one.rule.id, one.verdict.word())).collect()
 }
 
 #[test]
 fn both_forms_say_what_was_watched() {
-    for (controller, rig) in [("reno", Rig::Short), ("cubic", Rig::Long), ("bbr", Rig::Deep), ("bbr", Rig::Lossy)] {
+    for (controller, rig) in [("reno", Rig::Short), ("cubic", Rig::Long), ("bbr", Rig::Lossy), ("bbr3", Rig::Deep)] {
         let name = format!("{controller}@tcp");
         let contestant: Contestant = name.parse().unwrap();
         let plan = rig.plan(&contestant).unwrap();
@@ -72,6 +72,10 @@ fn both_forms_say_what_was_watched() {
         assert_eq!((&today.notes, &before.notes), (&vec![], &vec![]));
         assert_eq!((today.mss, before.mss, seen.mss), (1448.0, 1448.0, 1448.0));
         assert!(!today.states.is_empty());
+        assert!((today.bandwidth().unwrap() / seen.bandwidth().unwrap() - 1.0).abs() < 0.01, "{name}");
+        // Where nothing changes, time goes on; where much does, there are more points here.
+        let windows = |of: &Trajectory| median(of.points.iter().map(|point| point.window).collect()).unwrap();
+        assert!(rig == Rig::Lossy || (windows(&today) / windows(&seen) - 1.0).abs() < 0.05, "{name}");
         // Loss events that were watched are episodes of packets here.
         assert!(seen.losses.len() <= today.losses.len());
         // Times have a thousandth of a millisecond; a point that was watched is one of those of its instant, or, at a loss, the one before.

@@ -55,9 +55,10 @@ fn each_writer_is_read() {
     assert!(quinn.notes[0].starts_with("its round trips are in seconds"), "{:?}", quinn.notes);
 
     let noq = read("noq.sqlog");
-    let (start, end) = ((8.0, 14520.0, 5808.0, Some(34.0), Some(8.0)), (38.0, 18876.0, 0.0, Some(33.0), Some(11.0)));
-    assert_eq!((figures(&noq), noq.mss, noq.losses.len()), (vec![start, end], 1452.0, 1));
-    assert_eq!(noq.notes, ["Not known here, and passed over: 1 of quic:address_observed."]);
+    let (start, end) =
+        ((0.0, 12000.0, 1200.0, Some(333.0), Some(33.276)), (396.432, 34830.0, 33396.0, Some(130.24), Some(33.276)));
+    assert_eq!((noq.points.len(), noq.mss, noq.losses.len(), noq.notes.len()), (110, 1452.0, 0, 0));
+    assert_eq!((figures(&noq)[0], figures(&noq)[109]), (start, end));
 
     let picoquic = read("picoquic.qlog");
     let (start, end) = ((5.4, 15360.0, 5760.0, Some(250.0), Some(9.0)), (47.0, 11520.0, 0.0, Some(41.5), Some(9.0)));
@@ -221,6 +222,31 @@ fn events_are_sorted_within_a_second() {
     let line = complaint(&sequence(HEADER, &back));
     assert!(line.starts_with("log:44: the time of quic:packet_sent is 2.0"), "{line}");
     assert!(line.ends_with("s before that of an event above; put the events in the order of time"), "{line}");
+}
+
+#[test]
+fn a_pace_in_bytes_is_found() {
+    // 10 packets of 1400 bytes are delivered in each round trip of 40 ms: 2.8 Mbit/s.
+    let log = |pace: u32| {
+        let event = |ms: f64, name: &str, data: &str| format!(r#"{{"time":{ms},"name":"quic:{name}","data":{data}}}"#);
+        let metrics =
+            format!(r#"{{"congestion_window":28000,"bytes_in_flight":0,"latest_rtt":40,"pacing_rate":{pace}}}"#);
+        let round = |round: u32| {
+            let begin = f64::from(round) * 40.0;
+            let sent = (0..10)
+                .map(move |packet| event(begin + f64::from(packet), "packet_sent", r#"{"raw":{"length":1400}}"#));
+            sent.chain([event(begin + 39.9, "recovery_metrics_updated", &metrics)]).collect::<Vec<_>>()
+        };
+        of(&sequence(HEADER, &(0..20).flat_map(round).collect::<Vec<_>>()))
+    };
+    let (bits, bytes) = (log(2_800_000), log(350_000));
+    assert!(bits.notes.is_empty() && bits.points == bytes.points);
+    assert_eq!(
+        bytes.notes,
+        ["its pacing rate is in bytes per second, by what was delivered; qlog has bits: converted"]
+    );
+    // A sender that paces below what it has is not one.
+    assert!(log(1_400_000).notes.is_empty());
 }
 
 #[test]

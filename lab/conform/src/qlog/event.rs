@@ -117,6 +117,8 @@ pub(super) enum Meaning {
 pub(super) enum Step {
     /// A packet left.
     Sent { length: Option<f64>, payload: Option<f64> },
+    /// A packet came.
+    Heard,
     /// Packets are lost.
     Lost { packets: f64, bytes: Option<f64> },
     /// The name of its state: that of the drafts where it is one of theirs, else as it is written.
@@ -153,7 +155,7 @@ const PASSED: [&str; 11] = [
 /// Events of `quic`, and of `transport` and `recovery` before, of which nothing is needed.
 const NEEDLESS: &str = "\
     server_listening connection_started connection_closed connection_id_updated connection_state_updated tuple_assigned \
-    mtu_updated version_information alpn_information parameters_restored packet_received packet_dropped packet_buffered \
+    mtu_updated version_information alpn_information parameters_restored packet_dropped packet_buffered \
     packets_acked datagrams_sent datagrams_received datagram_dropped stream_state_updated frames_processed \
     stream_data_moved datagram_data_moved connection_data_blocked_updated stream_data_blocked_updated \
     datagram_data_blocked_updated migration_state_updated path_assigned key_updated key_retired key_discarded \
@@ -167,6 +169,7 @@ impl Meaning {
         let fields = || Ok(data.map(Fields::of).transpose()?.unwrap_or_else(|| Fields(Vec::new())));
         let step = match (namespace, kind) {
             ("transport" | "quic", "packet_sent") => sent(&fields()?)?,
+            ("transport" | "quic", "packet_received") => Step::Heard,
             ("recovery" | "quic", "packet_lost") => {
                 let (length, payload) = lengths(&fields()?)?;
                 Step::Lost { packets: 1.0, bytes: length.or(payload) }
