@@ -28,6 +28,7 @@ pub mod histogram;
 pub mod hops;
 pub mod hpcc;
 pub mod hystart;
+pub mod labels;
 pub mod ledbat;
 pub mod mdi;
 pub mod names;

@@ -8,6 +8,7 @@ use crate::seed::Seed;
 use crate::telemetry::FlowTelemetry;
 use crate::topology::Topology;
 use crate::via::Via;
+use crate::when::When;
 
 /// A world to run. The body of its paths' packets belongs to its driver.
 pub struct Config<P> {
@@ -106,6 +107,8 @@ pub struct Flow {
     pub telemetry: Option<FlowTelemetry>,
     /// Over [`Via::icn`] from a node with a content router: what is fetched from it.
     pub content: Content,
+    /// What its controller triggers. Not for a family of flows.
+    pub when: Vec<When>,
 }
 
 /// An object that flows fetch from content routers.
@@ -153,6 +156,7 @@ impl Flow {
             timers: Timing::default(),
             telemetry: None,
             content: Content::default(),
+            when: Vec::new(),
         }
     }
 }

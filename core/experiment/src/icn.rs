@@ -177,8 +177,11 @@ impl Steering for Requester {
         self.wanted.end = self.wanted.end.saturating_add(bytes);
     }
 
-    fn cut(&mut self) {
-        self.wanted.end = self.wanted.end.min(self.wanted.next * WHOLE);
+    fn cut(&mut self) -> u64 {
+        let end = self.wanted.end.min(self.wanted.next * WHOLE);
+        let unasked = self.wanted.end - end;
+        self.wanted.end = end;
+        unasked
     }
 
     fn next_timeout(&self) -> Time {

@@ -18,6 +18,7 @@ pub mod telemetry;
 pub mod topology;
 pub mod truth;
 pub mod via;
+pub mod when;
 pub mod workload;
 
 pub use config::{Config, Content, Cross, Cut, DumbbellWay, Flow, OnOff, Poisson, Timing, Way, Workload};
@@ -35,4 +36,5 @@ pub use telemetry::{Faults, FlowTelemetry, Impostor, NamedLosses, ReportTrace, T
 pub use topology::{ContentRouter, Graph, GraphError, GraphHop, Topology};
 pub use truth::Truth;
 pub use via::{DrivenBy, Handover, Via};
+pub use when::{Change, Condition, Does, Fired, Trigger, When};
 pub use workload::{AppTurn, Application, Arrivals, Gaps, NewFlow};

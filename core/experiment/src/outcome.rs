@@ -11,6 +11,7 @@ use crate::config::Way;
 use crate::endpoints::NotSimulated;
 use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
+use crate::when::Fired;
 
 /// Sums of delay components, for means.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,6 +164,8 @@ pub struct Outcome {
     pub routers: Vec<RouterOutcome>,
     /// Points over time, when asked for.
     pub series: Option<Series>,
+    /// Which of [`crate::Flow::when`] acted, in the order of time.
+    pub fired: Vec<Fired>,
     /// Wake-ups that the event loop handled, as a measure of work.
     pub events: u64,
     /// What ended the run before its time.

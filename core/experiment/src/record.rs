@@ -179,7 +179,7 @@ impl Recorder {
             }
         }
         let routers = Vec::new();
-        Outcome { flows, delay, queue, rtt, graph, hops, routers, series, events, failure: None }
+        Outcome { flows, delay, queue, rtt, graph, hops, routers, series, fired: Vec::new(), events, failure: None }
     }
 }
 

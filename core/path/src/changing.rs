@@ -25,6 +25,18 @@ impl<T: Copy> Changing<T> {
         self.here != before
     }
 
+    /// Another value from `now` on, until a later step; answers the one that counted.
+    pub fn set(&mut self, now: Time, value: T) -> T {
+        self.advance(now);
+        let before = self.value();
+        if self.steps[self.here].0 == now {
+            self.steps[self.here].1 = value;
+        } else {
+            self.steps.insert(self.here + 1, (now, value));
+        }
+        before
+    }
+
     /// The value that counts.
     #[inline]
     pub fn value(&self) -> T {
@@ -55,5 +67,9 @@ mod tests {
         let mut at = |millis: u64| (steps.advance(Time::from_millis(millis)), steps.value());
         assert_eq!([0, 4, 5, 9, 10].map(&mut at), [(false, 'a'), (false, 'a'), (true, 'b'), (true, 'c'), (false, 'c')]);
         assert!(!Changing::from(7).advance(Time::NEVER));
+        let mut set = Changing::steps(&[(ms(0), 'a'), (ms(9), 'b')]);
+        assert_eq!((set.set(Time::from_millis(4), 'x'), set.set(Time::from_millis(4), 'y')), ('a', 'x'));
+        let mut at = |millis: u64| (set.advance(Time::from_millis(millis)), set.value());
+        assert_eq!([4, 8, 9].map(&mut at), [(false, 'y'), (false, 'y'), (true, 'b')]);
     }
 }

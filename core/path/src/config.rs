@@ -6,6 +6,7 @@ use std::sync::Arc;
 use paceline_cc::{Bytes, Nanos, Rate, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::change::Changeable;
 use crate::changing::Changing;
 use crate::delay::{Delay, VaryingDelay};
 use crate::jitter::Jitter;
@@ -95,6 +96,9 @@ pub struct Direction {
     /// Bytes of the largest packet that will come, on the wire; 1500 when not known. No key of a file: who sends knows it.
     #[serde(skip)]
     pub largest_packet: Option<u32>,
+    /// What will change while the path runs. No key of a file: who changes it knows it.
+    #[serde(skip)]
+    pub changing: Changeable,
 }
 
 /// Why a direction could not be built: the field, what was wrong, and how to fix it.
@@ -282,16 +286,18 @@ impl Direction {
         }
         if let Some(steps) = &self.loss_schedule {
             path = path.filter(Lossy::new(Changing::steps(steps), seed));
-        } else if let Some(loss) = self.loss {
+        } else if let Some(loss) = self.loss.or(self.changing.loss.then_some(LossModel::Rate(0.0))) {
             path = path.filter(Lossy::new(loss, seed));
         }
         if let Some(probability) = self.duplicate {
             path = path.filter(Duplicate::new(probability, seed));
         }
-        if let Some(reorder) = self.reorder {
+        let still = Reorder { share: 0.0, delay: Nanos::from_nanos(1) };
+        if let Some(reorder) = self.reorder.or(self.changing.reorder.then_some(still)) {
             path = path.element(Holding::new(reorder, seed));
         }
-        if self.delay_schedule.is_some() || self.jitter.is_some() || self.jitter_schedule.is_some() {
+        let varies = self.delay_schedule.is_some() || self.jitter.is_some() || self.jitter_schedule.is_some();
+        if varies || self.changing.delay {
             let steps = self.delay_schedule.as_deref();
             let distance = steps.map_or_else(|| self.delay.into(), Changing::steps);
             let steps = self.jitter_schedule.as_deref();

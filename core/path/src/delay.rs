@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use paceline_cc::{Nanos, Time};
 
+use crate::change::PathChange;
 use crate::changing::Changing;
 use crate::jitter::{Draws, Jitter};
 use crate::packet::{Element, Packet};
@@ -111,6 +112,11 @@ impl<P: Send> Element<P> for VaryingDelay<P> {
             Line::InOrder(line) => line.pop_front().map(|(_, packet)| packet),
             Line::Reordering { waiting, .. } => waiting.pop_first().map(|(_, packet)| packet),
         }
+    }
+
+    fn change(&mut self, now: Time, change: PathChange) -> Option<PathChange> {
+        let PathChange::Delay(delay) = change else { return None };
+        Some(PathChange::Delay(self.distance.set(now, delay)))
     }
 
     fn least(&self) -> Nanos {

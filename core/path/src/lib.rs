@@ -4,6 +4,7 @@
 //! simulator drives in virtual time and the emulator in real time.
 
 pub mod bucket;
+pub mod change;
 pub mod changing;
 pub mod config;
 pub mod convert;
@@ -30,6 +31,7 @@ pub mod trace;
 pub mod wifi;
 
 pub use bucket::TokenBucket;
+pub use change::{Changeable, PathChange};
 pub use changing::Changing;
 pub use config::{Direction, PathError, build_link, check_link};
 pub use convert::{TableError, from_table, to_table};

@@ -8,6 +8,7 @@
 
 use paceline_cc::{Nanos, Rate, Time};
 
+use crate::change::PathChange;
 use crate::fate::{DropReason, Ledger};
 use crate::light::Opportunities;
 use crate::packet::{Element, Packet};
@@ -25,6 +26,8 @@ pub struct Link<P> {
     timed: bool,
     server: Server,
     serving: Option<Packet<P>>,
+    /// When that went on the wire.
+    began: Time,
     /// End of service, or the opportunity to use next.
     due: Time,
     ledger: Ledger<P>,
@@ -53,7 +56,8 @@ impl<P: Send> Link<P> {
             Server::Rate { sending: Nanos::ZERO }
         };
         let timed = queue.limit().time.is_some();
-        Self { schedule, queue, timed, server, serving: None, due: Time::NEVER, ledger: Ledger::default(), meter: None }
+        let (began, due) = (Time::ZERO, Time::NEVER);
+        Self { schedule, queue, timed, server, serving: None, began, due, ledger: Ledger::default(), meter: None }
     }
 
     /// What it serves by.
@@ -137,6 +141,7 @@ impl<P: Send> Link<P> {
     #[inline(always)]
     fn start(&mut self, now: Time) {
         self.serving = self.queue.pop(now, &mut self.ledger);
+        self.began = now;
         self.due = match (&self.serving, &mut self.server) {
             (Some(packet), Server::Rate { sending }) => {
                 let (end, on_wire) = self.schedule.send(now, packet.size);
@@ -145,6 +150,28 @@ impl<P: Send> Link<P> {
             }
             _ => Time::NEVER,
         };
+    }
+
+    /// The rate changes, or the link stands still for a time: with the packet that is on the wire. Answers what was in force.
+    pub(crate) fn change(&mut self, now: Time, change: PathChange) -> Option<PathChange> {
+        let Server::Rate { sending } = &mut self.server else { return None };
+        let before = match change {
+            PathChange::Rate(rate) => PathChange::Rate(self.schedule.step(now, |_| rate)?),
+            PathChange::RateBy(factor) => PathChange::Rate(self.schedule.step(now, |rate| rate.mul_f64(factor))?),
+            PathChange::Outage(span) => {
+                if span > Nanos::ZERO {
+                    self.schedule.stand_still(now, now + span);
+                }
+                PathChange::Outage(Nanos::ZERO)
+            }
+            PathChange::Delay(_) | PathChange::Loss(_) | PathChange::Reorder(_) | PathChange::PolicerRate(_) => {
+                return None;
+            }
+        };
+        if let Some(packet) = &self.serving {
+            (self.due, *sending) = self.schedule.send(self.began, packet.size);
+        }
+        Some(before)
     }
 
     fn finish(&mut self, end: Time, sending: Nanos, mut packet: Packet<P>) -> Packet<P> {

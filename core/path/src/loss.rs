@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use paceline_cc::Time;
 
+use crate::change::PathChange;
 use crate::changing::Changing;
 use crate::random::{Purpose, Stream};
 use crate::row::{FilterVerdict, PathFilter};
@@ -174,6 +175,11 @@ impl PathFilter for Lossy {
             }
         };
         if self.stream.chance(probability) { FilterVerdict::Lose } else { FilterVerdict::Pass }
+    }
+
+    fn change(&mut self, now: Time, change: PathChange) -> Option<PathChange> {
+        let PathChange::Loss(loss) = change else { return None };
+        Some(PathChange::Loss(self.loss.set(now, loss)))
     }
 }
 

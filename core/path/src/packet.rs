@@ -4,6 +4,8 @@ use std::ops::{Deref, DerefMut};
 
 use paceline_cc::{Codepoint, Nanos, Time};
 
+use crate::change::PathChange;
+
 /// One-way delay of a packet by where it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DelaySplit {
@@ -94,5 +96,10 @@ pub trait Element<P>: Send {
     /// and not once an element.
     fn least(&self) -> Nanos {
         Nanos::ZERO
+    }
+
+    /// Takes a change, if it is about this element, and answers what was in force.
+    fn change(&mut self, _now: Time, _change: PathChange) -> Option<PathChange> {
+        None
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Nanos, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::change::PathChange;
 use crate::packet::{Element, Packet};
 use crate::random::{Purpose, Stream};
 
@@ -22,8 +23,8 @@ pub struct Reorder {
 pub struct Holding<P> {
     reorder: Reorder,
     stream: Stream,
-    /// All wait for as long, so that they leave as they came.
-    held: VecDeque<Packet<P>>,
+    /// With the time at which each leaves: in the order in which they came.
+    held: VecDeque<(Time, Packet<P>)>,
     /// They leave at once.
     passing: VecDeque<Packet<P>>,
 }
@@ -36,7 +37,7 @@ impl<P> Holding<P> {
     }
 
     fn release(&self) -> Time {
-        self.held.front().map_or(Time::NEVER, |packet| packet.entered + self.reorder.delay)
+        self.held.front().map_or(Time::NEVER, |(release, _)| *release)
     }
 }
 
@@ -44,8 +45,9 @@ impl<P: Send> Element<P> for Holding<P> {
     fn push(&mut self, now: Time, mut packet: Packet<P>) {
         packet.entered = now;
         if self.stream.chance(self.reorder.share) {
-            packet.delay.propagation += self.reorder.delay;
-            self.held.push_back(packet);
+            let release = (now + self.reorder.delay).max(self.held.back().map_or(now, |(last, _)| *last));
+            packet.delay.propagation += release - now;
+            self.held.push_back((release, packet));
         } else {
             self.passing.push_back(packet);
         }
@@ -58,9 +60,14 @@ impl<P: Send> Element<P> for Holding<P> {
     fn pop(&mut self, now: Time) -> Option<Packet<P>> {
         // Of two that are due at one time, the one held back came first.
         if self.release() <= now && self.passing.front().is_none_or(|packet| self.release() <= packet.entered) {
-            return self.held.pop_front();
+            return self.held.pop_front().map(|(_, packet)| packet);
         }
         self.passing.pop_front_if(|packet| packet.entered <= now)
+    }
+
+    fn change(&mut self, _now: Time, change: PathChange) -> Option<PathChange> {
+        let PathChange::Reorder(reorder) = change else { return None };
+        Some(PathChange::Reorder(std::mem::replace(&mut self.reorder, reorder)))
     }
 }
 

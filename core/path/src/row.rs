@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Nanos, Time};
 
+use crate::change::PathChange;
 use crate::delay::Delay;
 use crate::fate::{DropReason, DroppedPacket};
 use crate::link::Link;
@@ -13,6 +14,8 @@ use crate::stats::Count;
 use crate::wifi::Radio;
 
 mod readings;
+
+mod change;
 
 /// What a [`PathFilter`] does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,11 @@ pub enum FilterVerdict {
 pub trait PathFilter: Send {
     /// A packet comes by.
     fn judge(&mut self, now: Time) -> FilterVerdict;
+
+    /// Takes a change, if it is about this filter, and answers what was in force.
+    fn change(&mut self, _now: Time, _change: PathChange) -> Option<PathChange> {
+        None
+    }
 }
 
 enum Stage<P> {
@@ -176,12 +184,16 @@ impl<P: Clone + Send> Path<P> {
 
     /// Looks up how long the way is from each place.
     fn measure(mut self) -> Self {
+        self.measure_again();
+        self
+    }
+
+    fn measure_again(&mut self) {
         let mut behind = self.foresight();
         for place in self.places.iter_mut().rev() {
             place.behind = behind;
             behind += place.stage.least();
         }
-        self
     }
 
     /// A packet enters at `now`.

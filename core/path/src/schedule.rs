@@ -248,6 +248,29 @@ impl Schedule {
         }
     }
 
+    /// From `now` on the rate is what `to` makes of the one in force, until a later step, if there is one. Answers the one before;
+    /// `None` where the link does not serve at steps, or these start over.
+    pub(crate) fn step(&mut self, now: Time, to: impl FnOnce(Rate) -> Rate) -> Option<Rate> {
+        if let Service::Constant(rate) = self.service {
+            self.service = Self::steps(&[(Time::ZERO, rate)], None).service;
+        }
+        let Service::Steps(steps) = &mut self.service else { return None };
+        steps.lap.is_none().then(|| steps.insert(now.as_nanos(), to))
+    }
+
+    /// It stands still from one moment to another, both to come, besides when it does already.
+    pub(crate) fn stand_still(&mut self, mut from: Time, mut to: Time) {
+        self.outages.retain(|(start, end)| {
+            let apart = *end < from || *start > to;
+            if !apart {
+                (from, to) = (from.min(*start), to.max(*end));
+            }
+            apart
+        });
+        let index = self.outages.partition_point(|(start, _)| *start < from);
+        self.outages.insert(index, (from, to));
+    }
+
     /// The rate at `now` and until when it holds.
     fn rate_at(&mut self, now: u64) -> (u64, u64) {
         let (rate, until) = match &mut self.service {
@@ -311,6 +334,25 @@ impl Schedule {
 impl Steps {
     fn index(&self, at: u64) -> usize {
         self.starts.partition_point(|start| *start <= at).saturating_sub(1)
+    }
+
+    /// Another rate from `now` on; answers the one that was in force.
+    fn insert(&mut self, now: u64, to: impl FnOnce(Rate) -> Rate) -> Rate {
+        let done = self.work(now);
+        let mut index = self.index(now);
+        let before = Rate::from_bytes_per_sec(self.rates[index]);
+        if self.starts[index] < now {
+            index += 1;
+            self.starts.insert(index, now);
+            self.rates.insert(index, 0);
+            self.done.insert(index, done);
+        }
+        self.rates[index] = to(before).as_bytes_per_sec();
+        for next in index + 1..self.starts.len() {
+            let span = self.starts[next] - self.starts[next - 1];
+            self.done[next] = self.done[next - 1] + u128::from(self.rates[next - 1]) * u128::from(span);
+        }
+        before
     }
 
     fn rate_at(&self, now: u64) -> (u64, u64) {

@@ -1,6 +1,6 @@
 //! What is known of each configured flow, and of each source of cross traffic.
 
-use paceline_cc::Nanos;
+use paceline_cc::{Nanos, Time};
 use paceline_experiment::{Application, Arrivals, Cross, Flow, Gaps, Seed, Topology};
 
 use crate::body::{Body, Label};
@@ -19,6 +19,18 @@ pub(crate) struct Family {
     pub(crate) application: Option<Application>,
     /// Number of the flow that it has started, where it is not a family.
     pub(crate) number: Option<u32>,
+    /// When its application's next turn is.
+    pub(crate) turn: Time,
+    /// Where its application pauses.
+    pub(crate) pause: Option<Pause>,
+}
+
+/// An application that pauses.
+pub(crate) struct Pause {
+    /// Bytes that it had handed over and that had not been sent.
+    pub(crate) unsent: u64,
+    /// From there to its next turn.
+    pub(crate) wait: Nanos,
 }
 
 impl Family {
@@ -37,6 +49,8 @@ impl Family {
             arrivals: Arrivals::new(&flow.workload, seed, index),
             application: Application::new(&flow.workload, flow.mss, seed, index),
             number: None,
+            turn: Time::NEVER,
+            pause: None,
             flow,
         }
     }

@@ -3,7 +3,7 @@
 use paceline_cc::{Nanos, Rate, Time};
 use paceline_experiment::topology::back;
 use paceline_experiment::{Graph, HopOutcome, Topology, Way};
-use paceline_path::{DroppedPacket, Packet, Path, Snapshot};
+use paceline_path::{DroppedPacket, Packet, Path, PathChange, Snapshot};
 use paceline_telemetry::NodeReport;
 
 use crate::body::Body;
@@ -96,6 +96,13 @@ impl Hops {
             self.touched(hop);
         }
         packet
+    }
+
+    /// Something of a hop changes; answers what was in force, if the hop has that.
+    pub(crate) fn change(&mut self, hop: u32, now: Time, change: PathChange) -> Option<PathChange> {
+        let before = self.paths[hop as usize].change(now, change);
+        self.touched(hop);
+        before
     }
 
     /// Whether [`Hops::pop_dropped`] may have something.

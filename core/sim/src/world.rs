@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::observe::Observed;
+use paceline_cc::observe::{Observed, both};
 use paceline_cc::{Bytes, Codepoint, Env, Nanos, Rate, Spec, Time};
 use paceline_experiment::{
     AppTurn, Flow, Layer, Moment, NewFlow, Outcome, Recorder, RunFailure, Sample, Seed, Subject, Tap, Workload,
@@ -19,6 +19,7 @@ use crate::pool::Pool;
 use crate::timers::{Armed, Target, Timers};
 use content::Content;
 use nodes::Nodes;
+use when::Whens;
 
 mod content;
 mod nodes;
@@ -26,6 +27,7 @@ mod packets;
 mod reports;
 #[cfg(test)]
 mod tests;
+mod when;
 
 /// Of the packets that leave at one moment, after so many each it is looked how much is in flight (our choice: it costs nothing
 /// then, and so many more do no harm).
@@ -69,6 +71,7 @@ pub struct World<'t> {
     snapshot_every: Option<Nanos>,
     nodes: Nodes,
     content: Content,
+    whens: Whens,
     tap: Option<&'t mut dyn Tap>,
     events: u64,
 }
@@ -114,6 +117,7 @@ impl<'t> World<'t> {
         let source = |(index, (cross, way))| Source::new(index, cross, way, config.seed);
         let mut live = LiveFlows::default();
         (0..first).for_each(|_| _ = live.skip());
+        let whens = Whens::new(&config.flows);
         let mut world = Self {
             now: Time::ZERO,
             end: Time::ZERO + config.duration,
@@ -132,6 +136,7 @@ impl<'t> World<'t> {
             step: config.sample_every,
             nodes: Nodes::default(),
             content: Content::default(),
+            whens,
             tap,
             events: 0,
         };
@@ -145,7 +150,12 @@ impl<'t> World<'t> {
         let until = until.min(self.end);
         while self.failure.is_none() {
             let ((due, hop), timer) = (self.hops.next(), self.timers.next());
-            let next = due.min(timer);
+            let changes = self.whens.next();
+            let next = due.min(timer).min(changes);
+            if next > self.now && self.whens.is_stirred() {
+                self.look();
+                continue;
+            }
             let next_sample = self.recorder.next_sample();
             if next_sample < next && next_sample <= until {
                 self.sample();
@@ -156,6 +166,10 @@ impl<'t> World<'t> {
             }
             self.now = next;
             self.events += 1;
+            if changes == next {
+                self.change();
+                continue;
+            }
             // Ties: packets before timers, hops in their order (downward before upward), timers in that in which they were set.
             if due == next {
                 while let Some(packet) = self.hops.pop(hop, next) {
@@ -199,7 +213,7 @@ impl<'t> World<'t> {
                     self.acknowledge(number);
                 }
             }
-            Target::Application(number) => self.application(number),
+            Target::Application(number) => self.application(number, at),
             Target::Access(number) => {
                 while let Some(flow) = self.live.get_mut(number) {
                     match flow.access.pop_front_if(|(due, _)| *due <= at) {
@@ -251,6 +265,7 @@ impl<'t> World<'t> {
         let family = &mut self.families[index as usize];
         family.number = Some(number);
         if family.application.is_some() {
+            family.turn = self.now;
             self.timers.set(self.now, Target::Application(number));
         }
     }
@@ -276,9 +291,10 @@ impl<'t> World<'t> {
         let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, label.way));
         let first = self.first;
         let mut observer = |spec: &Spec, layer| {
-            self.tap.as_mut().and_then(|tap| {
+            let tapped = self.tap.as_mut().and_then(|tap| {
                 tap.observer(&Subject { flow: number - first, layer, spec, env: &env, moment: Moment::default() })
-            })
+            });
+            both(tapped, self.whens.observer(index, flow, layer))
         };
         let mut first_source = None;
         let mut ends = if self.content.is_fetched(flow) {
@@ -338,15 +354,17 @@ impl<'t> World<'t> {
     }
 
     /// An application's turn: a packet at a constant rate, or the other half of on/off.
-    fn application(&mut self, number: u32) {
+    fn application(&mut self, number: u32, at: Time) {
         let Some(live) = self.live.get_mut(number) else { return };
-        let Some(application) = &mut self.families[live.family as usize].application else { return };
+        let family = &mut self.families[live.family as usize];
+        let Some(application) = family.application.as_mut().filter(|_| family.turn == at) else { return };
         let (turn, wait) = application.turn();
         match turn {
             AppTurn::Write(bytes) => live.ends.write(bytes),
-            AppTurn::Cut => live.ends.steering_mut().cut(),
+            AppTurn::Cut => _ = live.ends.steering_mut().cut(),
         }
-        self.timers.set(self.now + wait, Target::Application(number));
+        family.turn = self.now + wait;
+        self.timers.set(family.turn, Target::Application(number));
         self.release(number);
     }
 
@@ -471,6 +489,7 @@ impl<'t> World<'t> {
             self.retire(number);
         }
         let routers = self.content.outcomes(&self.nodes);
-        Outcome { failure: self.failure, routers, ..self.recorder.finish(graph, hops, self.events) }
+        let fired = self.whens.fired;
+        Outcome { failure: self.failure, routers, fired, ..self.recorder.finish(graph, hops, self.events) }
     }
 }

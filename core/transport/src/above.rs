@@ -187,9 +187,11 @@ impl Above {
         self.driver.refresh();
     }
 
-    /// The application takes back everything that has not been handed over.
-    pub fn cut(&mut self) {
+    /// The application takes back everything that has not been handed over; the answer is how many bytes that were.
+    pub fn cut(&mut self) -> u64 {
+        let unsent = self.end - self.next;
         self.end = self.next;
+        unsent
     }
 
     /// Bytes that may be handed over now, as one chunk; when none, [`Above::held_by`] and [`Above::next_wake`] say why and

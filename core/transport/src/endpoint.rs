@@ -87,8 +87,9 @@ pub trait Steering: Send {
     /// that holds the flow ([`paceline_cc::Pacing::Gap`] without end) is asked again.
     fn write(&mut self, bytes: u64);
 
-    /// The application takes back everything that has not been sent or asked for; what has been is still delivered.
-    fn cut(&mut self);
+    /// The application takes back everything that has not been sent or asked for; what has been is still delivered. Answers
+    /// how many bytes that were; of what never runs out still more than any transfer has.
+    fn cut(&mut self) -> u64;
 
     /// When [`Steering::on_timeout`] wants to be called, and its packets to be taken: the earliest of the pacing,
     /// probe, reordering and retransmission timers and the controller's tick.

@@ -385,8 +385,10 @@ impl Steering for FlowSender {
         self.driver.refresh();
     }
 
-    fn cut(&mut self) {
+    fn cut(&mut self) -> u64 {
+        let unsent = self.unsent();
         self.end = self.next;
+        unsent
     }
 
     fn next_timeout(&self) -> Time {

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use paceline_cc::{Distribution, Nanos};
+use paceline_cc::{Distribution, Nanos, Time};
 use paceline_experiment::config::{self, DumbbellWay, Workload};
 use paceline_experiment::{
-    FlowOutcome, Graph, GraphHop, HopOutcome, NamedLosses, Outcome, RouterOutcome, SplitSum, TelemetryOutcome,
+    Fired, FlowOutcome, Graph, GraphHop, HopOutcome, NamedLosses, Outcome, RouterOutcome, SplitSum, TelemetryOutcome,
 };
 
 use crate::contestant::Contestant;
 use crate::record::{
-    FlowRecord, LinkRecord, NamedRecord, Parts, Record, RouterRecord, Span, Split, TelemetryRecord, rounded,
+    FiredRecord, FlowRecord, LinkRecord, NamedRecord, Parts, Record, RouterRecord, Span, Split, TelemetryRecord,
+    rounded,
 };
 use crate::scenario::Plan;
 use crate::version::{VERSION, commit};
@@ -59,10 +60,16 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         flows: flows.iter().zip(&outcome.flows).map(|(flow, of)| flow_record(&outcome.graph, flow, of)).collect(),
         links: links(outcome, seconds),
         routers: outcome.routers.iter().map(|router| router_record(&outcome.graph, router)).collect(),
+        fired: outcome.fired.iter().map(fired).collect(),
         version: VERSION.to_owned(),
         commit: commit().map(str::to_owned),
         ..Record::default()
     }
+}
+
+fn fired(fired: &Fired) -> FiredRecord {
+    let at_s = (fired.at - Time::ZERO).as_secs_f64();
+    FiredRecord { when: fired.when, at_s, value: rounded(fired.value) }
 }
 
 fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> FlowRecord {

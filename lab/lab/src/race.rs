@@ -114,6 +114,7 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
         }
     }
     notes.extend(unseen(settings, &runs));
+    notes.extend(unfired(scenario, &runs));
     let summaries = Summary::all(runs.iter().map(|run| &run.record));
     for run in &mut runs {
         let name = run.record.contestant();
@@ -131,6 +132,17 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
         failures,
         notes,
     })
+}
+
+/// What controllers were to trigger and never did.
+fn unfired(scenario: &Scenario, runs: &[Run]) -> Vec<String> {
+    let whens = 0..scenario.when.len() as u32;
+    let of = |Run { record, .. }: &Run| {
+        let never = whens.clone().filter(|number| record.fired.iter().all(|fired| fired.when != *number));
+        let note = |number| format!("{} run {}: [[when]] {number} never acted", record.contestant(), record.run);
+        never.map(note).collect::<Vec<_>>()
+    };
+    runs.iter().flat_map(of).collect()
 }
 
 /// A title may speak of a value that was set otherwise.

@@ -83,6 +83,9 @@ described! {
         routers: Vec<RouterRecord> => "Vec::is_empty", "",
             "one object for each content router, see below; only where the scenario has \
              [nodes](scenarios.md#nodes-content-routers)";
+        fired: Vec<FiredRecord> => "Vec::is_empty", "",
+            "which [`[[when]]`](scenarios.md#when-what-a-controller-triggers) acted, in the order of time: `when`, its place among \
+             them from 0, the time `at_s` in s, and the `value` that its first variable had then; only where one did";
         version: String, "", "version of paceline";
         commit: Option<String> => "Option::is_none", "",
             "commit that it was built from; `+changed.DIGEST` behind it when its sources were changed since, and \
@@ -99,6 +102,17 @@ described! {
             "real race: `false` when more than one packet in a hundred was late, or the kernel lost packets outside \
              the path";
     }
+}
+
+/// A change that a controller triggered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FiredRecord {
+    /// Its place among the scenario's, from 0.
+    pub when: u32,
+    /// When its condition was met, in seconds.
+    pub at_s: f64,
+    /// The value of its first variable then.
+    pub value: f64,
 }
 
 /// How late an emulator released packets, in microseconds.

@@ -26,12 +26,14 @@ mod source;
 mod telemetry;
 mod topology;
 mod traffic;
+mod when;
 
 use check::{MAX_SECONDS, MAX_SEED};
 pub use link::Link;
 pub use nodes::ContentNode;
 pub use source::{Options, Plan, Source};
 pub use telemetry::{Forged, Telemetry};
+pub use when::When;
 
 /// A scenario, without ranges: what one run does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,6 +82,9 @@ pub struct Scenario {
     /// Traffic without a controller.
     #[serde(default)]
     pub cross: Vec<Cross>,
+    /// Changes that controllers trigger.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<When>,
 }
 
 /// Flows of one kind.
@@ -205,7 +210,7 @@ pub struct Cross {
 }
 
 /// The keys of a scenario's tables, by the tables' names in this crate: for bindings that have types of their own.
-pub fn keys() -> [(&'static str, Vec<&'static str>); 7] {
+pub fn keys() -> [(&'static str, Vec<&'static str>); 8] {
     let direction = fields_of::<Direction>();
     let link = ["between", "back"].into_iter().chain(direction.iter().copied()).collect();
     [
@@ -216,6 +221,7 @@ pub fn keys() -> [(&'static str, Vec<&'static str>); 7] {
         ("Flow", fields_of::<Flow>()),
         ("Cross", fields_of::<Cross>()),
         ("Telemetry", fields_of::<Telemetry>()),
+        ("When", fields_of::<When>()),
     ]
 }
 

@@ -16,3 +16,4 @@ mod settings;
 mod sweep;
 mod variation;
 mod vectors;
+mod when;

@@ -1,5 +1,6 @@
 //! Window, smoothed RTT and the controller's own variables over time.
 
+use paceline_cc::labels;
 use paceline_experiment::FlowSeries;
 
 use super::data::Contestant;
@@ -15,8 +16,9 @@ const HIGH: f64 = 92.0;
 const STATE: f64 = 18.0;
 
 /// Variables that say in which state a controller is: names of the states of a number, or of a switch alone.
-const STATES: [(&str, &[&str]); 6] = [
-    ("mode", &["Startup", "Drain", "ProbeBW", "ProbeRTT"]),
+const STATES: [(&str, &[&str]); 7] = [
+    ("mode", labels::MODES),
+    ("state", labels::STATES),
     ("competitive", &["competitive"]),
     ("slow_start", &["slow start"]),
     ("starting", &["start-up"]),

@@ -31,7 +31,7 @@ from ._real import Sent as SentOverUdp
 from ._real import Server, Session, send
 from ._records import Records, RunsFailed, Table
 from ._run import run
-from ._scenario import ContentNode, Cross, Direction, Flow, Link, Scenario, Telemetry
+from ._scenario import ContentNode, Cross, Direction, Flow, Link, Scenario, Telemetry, When
 from ._shipped import shipped
 from ._sweep import FailedPoint, Swept, sweep
 
@@ -70,6 +70,7 @@ __all__ = [
     "Telemetry",
     "TelemetryReport",
     "Timeout",
+    "When",
     "__version__",
     "conform",
     "controller",

@@ -109,6 +109,21 @@ class Telemetry(TypedDict, total=False):
     bus: str
 
 
+# `is` and `for` are words of Python.
+_When = TypedDict("_When", {"is": dict[str, Any], "for": str}, total=False)
+
+
+class When(_When, total=False):
+    """A change that a controller's variables trigger."""
+
+    flow: int
+    after: str
+    skip: int
+    times: int
+    delay: str
+    set: dict[str, Any]
+
+
 class Scenario(dict[str, Any]):
     """A scenario: a dict with the keys of a scenario file.
 
@@ -138,6 +153,7 @@ class Scenario(dict[str, Any]):
         flows: Optional[Iterable[Union[Flow, Mapping[str, Any]]]] = None,
         cross: Optional[Iterable[Union[Cross, Mapping[str, Any]]]] = None,
         telemetry: Union[Telemetry, Mapping[str, Any], None] = None,
+        when: Optional[Iterable[Union[When, Mapping[str, Any]]]] = None,
         **keys: Any,
     ) -> None:
         given = dict(
@@ -155,6 +171,7 @@ class Scenario(dict[str, Any]):
             flows=None if flows is None else list(flows),
             cross=None if cross is None else list(cross),
             telemetry=telemetry,
+            when=None if when is None else list(when),
             **keys,
         )
         super().__init__((key, _plain(value)) for key, value in given.items() if value is not None)

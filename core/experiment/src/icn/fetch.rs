@@ -221,7 +221,9 @@ impl Steering for FetchNode {
     /// What it wants is the object's length, whatever is written.
     fn write(&mut self, _bytes: u64) {}
 
-    fn cut(&mut self) {}
+    fn cut(&mut self) -> u64 {
+        0
+    }
 
     fn next_timeout(&self) -> Time {
         Node::next_timeout(self)

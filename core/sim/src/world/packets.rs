@@ -152,7 +152,8 @@ impl World<'_> {
             tap.on_ack(self.now, number - self.first, ack, sender.as_ref());
         }
         // Datagrams that were lost never arrive: such a flow is done when nothing of it is under way.
-        let done = flow.goal.is_some() && sender.is_idle();
+        let paused = || self.families[flow.family as usize].pause.is_some();
+        let done = flow.goal.is_some() && sender.is_idle() && !paused();
         self.pool.empty(packet);
         if done {
             self.complete(number);

@@ -32,8 +32,8 @@ impl Steering for AboveTcp {
         self.above.queued(bytes);
     }
 
-    fn cut(&mut self) {
-        self.above.cut();
+    fn cut(&mut self) -> u64 {
+        self.above.cut()
     }
 
     fn next_timeout(&self) -> Time {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use paceline_experiment::{DrivenBy, DumbbellWay};
 use serde_json::Value as Json;
 
-use super::{FlowRecord, LinkRecord, Record, ReleaseError, RouterRecord, Span, Split, TelemetryRecord};
+use super::{FiredRecord, FlowRecord, LinkRecord, Record, ReleaseError, RouterRecord, Span, Split, TelemetryRecord};
 use crate::run::World;
 
 /// A field of a record, of one of its flows, or of one of its links.
@@ -62,7 +62,7 @@ macro_rules! shaped {
 shaped! {
     String => Text, World => Text, DrivenBy => Text, DumbbellWay => Text, bool => Flag, u32 => Count, u64 => Count, f64 => Number,
     Span => Span, ReleaseError => Late, Split => Split, TelemetryRecord => Telemetry, Vec<FlowRecord> => List,
-    Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, BTreeMap<String, String> => Nested,
+    Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, Vec<FiredRecord> => Nested, BTreeMap<String, String> => Nested,
 }
 
 impl<T: Shaped> Shaped for Option<T> {

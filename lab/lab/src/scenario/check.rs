@@ -41,6 +41,7 @@ impl Scenario {
             }
         }
         self.check_telemetry()?;
+        self.check_when()?;
         for (index, cross) in self.cross.iter().enumerate() {
             cross.check().map_err(|(key, problem)| KeyError::new(format!("cross[{index}].{key}"), problem))?;
         }
@@ -56,10 +57,10 @@ pub(super) const MAX_SEED: u64 = i64::MAX as u64;
 const MAX_FLOWS: u64 = 100_000;
 
 /// A key of a part, and the problem with how to fix it.
-type Wrong = (&'static str, &'static str);
+pub(super) type Wrong = (&'static str, &'static str);
 
 impl Flow {
-    fn check(&self) -> Result<(), Wrong> {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
         if self.count == 0 {
             return Err(("count", "0 flows send nothing; give 1 or more, or leave the flow out"));
         }

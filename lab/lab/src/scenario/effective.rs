@@ -62,22 +62,28 @@ fn fill_jitter(jitter: &mut toml::Value) {
 
 /// Puts a text, or nothing, in the place of a key such as `flows[0].start`.
 pub(super) fn restore(whole: &mut toml::Value, key: &str, text: Option<&str>) {
-    let mut steps = key.split(['.', '[']).map(|step| step.trim_end_matches(']'));
-    let Some(last) = steps.next_back() else { return };
-    let inner = steps.try_fold(whole, |value, step| match value {
-        toml::Value::Array(array) => array.get_mut(step.parse::<usize>().ok()?),
-        value => value.get_mut(step),
-    });
-    match (inner, text) {
-        (Some(toml::Value::Table(table)), Some(text)) => {
-            table.insert(last.to_owned(), text.into());
+    let behind = |rest: &str| rest.strip_prefix('.').unwrap_or(rest).to_owned();
+    match whole {
+        toml::Value::Table(table) => {
+            // What a `[[when]]` sets has dots in its keys.
+            let end = key.find(['.', '[']).filter(|_| !table.contains_key(key));
+            match (end, text) {
+                (Some(end), _) => {
+                    if let Some(inner) = table.get_mut(&key[..end]) {
+                        restore(inner, &behind(&key[end..]), text);
+                    }
+                }
+                (None, Some(text)) => _ = table.insert(key.to_owned(), text.into()),
+                (None, None) => _ = table.remove(key),
+            }
         }
-        (Some(toml::Value::Table(table)), None) => {
-            table.remove(last);
-        }
-        (Some(toml::Value::Array(array)), Some(text)) => {
-            if let Some(place) = last.parse::<usize>().ok().and_then(|index| array.get_mut(index)) {
-                *place = text.into();
+        toml::Value::Array(array) => {
+            let Some((index, rest)) = key.strip_prefix('[').and_then(|key| key.split_once(']')) else { return };
+            let place = index.parse::<usize>().ok().and_then(|index| array.get_mut(index));
+            match (place, text) {
+                (Some(place), Some(text)) if rest.is_empty() => *place = text.into(),
+                (Some(place), _) => restore(place, &behind(rest), text),
+                (None, _) => {}
             }
         }
         _ => {}

@@ -16,7 +16,7 @@ use super::places::Places;
 use crate::record::rounded;
 
 /// Tables whose keys may hold ranges; what stands above them is the same for every run.
-const TABLES: [&str; 6] = ["down", "up", "links", "telemetry", "flows", "cross"];
+const TABLES: [&str; 7] = ["down", "up", "links", "telemetry", "flows", "cross", "when"];
 
 /// Keys of these tables whose text has parameters, `name:key=value,key=value`, that may hold ranges.
 const WITH_PARAMETERS: [&str; 2] = ["queue", "contestant"];

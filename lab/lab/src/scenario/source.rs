@@ -405,7 +405,7 @@ impl Plan {
             seed: self.seed,
             duration: Nanos::from_secs_f64(self.scenario.seconds),
             topology: self.topology()?,
-            flows: self.flows(contestant),
+            flows: self.watched_flows(contestant)?,
             cross: self.cross(),
             sample_every,
         })
@@ -419,6 +419,19 @@ impl Plan {
             flow.of(contestant, *way, telemetry, content).collect::<Vec<_>>()
         };
         flows.iter().zip(&self.ways).flat_map(of).collect()
+    }
+
+    /// The same with what their controllers trigger.
+    fn watched_flows(&self, contestant: &Contestant) -> Result<Vec<config::Flow>, KeyError> {
+        let mut flows = self.flows(contestant);
+        let mut first = 0;
+        for (place, of) in self.scenario.flows().iter().enumerate() {
+            if let Some(flow) = flows.get_mut(first) {
+                flow.when = self.scenario.triggers(&self.graph, place, &flow.controller)?;
+            }
+            first += of.count as usize;
+        }
+        Ok(flows)
     }
 
     fn cross(&self) -> Vec<config::Cross> {
@@ -443,7 +456,11 @@ impl Plan {
         let hops = self.graph.hops();
         for ((number, (key, direction)), base_rtt) in scenario.directions().into_iter().enumerate().zip(base_rtts) {
             let hop = &hops[number];
-            let direction = Direction { largest_packet: Some(scenario.largest_packet()), ..direction.clone() };
+            let direction = Direction {
+                largest_packet: Some(scenario.largest_packet()),
+                changing: scenario.changing(&self.graph, number as u32),
+                ..direction.clone()
+            };
             let prefix = if scenario.links.is_empty() { "" } else { "links." };
             let seed = self.seed.derive(&format!("{prefix}{}", hop.name));
             // The first node of a link is its access point, the network's side of two paths.

@@ -40,6 +40,7 @@ impl Flow {
                 timers: self.timers,
                 telemetry: telemetry.clone(),
                 content: content.clone(),
+                when: Vec::new(),
             }
         })
     }

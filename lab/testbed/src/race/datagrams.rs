@@ -358,7 +358,7 @@ impl ContentSource for Turns {
             let (turn, wait) = self.application.turn();
             match turn {
                 AppTurn::Write(bytes) => sender.write(bytes),
-                AppTurn::Cut => sender.cut(),
+                AppTurn::Cut => _ = sender.cut(),
             }
             self.at += wait.max(Nanos::from_nanos(1));
         }

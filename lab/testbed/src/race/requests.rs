@@ -220,7 +220,7 @@ impl<A: Asker> Asks<A> {
             let (turn, wait) = application.turn();
             match turn {
                 AppTurn::Write(bytes) => self.asker.steering().write(bytes),
-                AppTurn::Cut => self.asker.steering().cut(),
+                AppTurn::Cut => _ = self.asker.steering().cut(),
             }
             *at += wait.max(Nanos::from_nanos(1));
         }
