@@ -120,6 +120,8 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         telemetry: None,
         split,
         drawn: BTreeMap::new(),
+        fired: Vec::new(),
+        policed: None,
         links: Vec::new(),
         routers: Vec::new(),
         flows: vec![flow],
