@@ -6,6 +6,7 @@
 
 use paceline_cc::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Sent, Stamp, Timeout};
 use paceline_cc::entry::{Entry, Home, Kind, Param, Params};
+use paceline_cc::statements::Statements;
 use paceline_cc::units::{Nanos, Rate, Time};
 use paceline_cc::window::{INITIAL_WINDOW, MINIMUM_WINDOW};
 
@@ -127,6 +128,7 @@ pub const ENTRY: Entry = Entry {
     name: "vegas95",
     summary: "Vegas: keeps a few packets of its own in the queue",
     source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
+    statements: Statements::NONE,
     home: Home::Tcp,
     start: None,
     params: &[

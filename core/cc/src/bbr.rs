@@ -423,6 +423,7 @@ pub const ENTRY: Entry = Entry {
     name: "bbr",
     summary: "BBR version 1: paces at the measured bottleneck bandwidth, about two BDP in flight",
     source: "Linux tcp_bbr.c; draft-cardwell-iccrg-bbr-congestion-control-00",
+    statements: crate::statements::BBR,
     home: Home::Tcp,
     start: None,
     params: &[

@@ -305,6 +305,7 @@ pub const ENTRY: Entry = Entry {
     name: "bbr3",
     summary: "BBR version 3: paces at the measured bandwidth, and bounds what is in flight by what the path held without loss",
     source: "draft-ietf-ccwg-bbr-06; google/bbr, branch v3",
+    statements: crate::statements::BBR3,
     home: Home::Tcp,
     start: None,
     params: &[Param {

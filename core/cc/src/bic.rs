@@ -161,6 +161,7 @@ pub const ENTRY: Entry = Entry {
     name: "bic",
     summary: "BIC: back to the last maximum by search, then beyond it; Linux's default before CUBIC",
     source: "Xu et al. 2004, Linux tcp_bic.c",
+    statements: crate::statements::BIC,
     home: Home::Tcp,
     start: Some(any_start_up("slow", "Linux tcp_bic.c")),
     params: &[

@@ -461,6 +461,7 @@ pub const ENTRY: Entry = Entry {
     name: "copa",
     summary: "Copa: aims at the rate 1/(delta x queueing delay), competes when others fill the buffer",
     source: "Arun and Balakrishnan, NSDI 2018",
+    statements: crate::statements::COPA,
     home: Home::Udp,
     start: None,
     params: &[

@@ -302,6 +302,7 @@ pub const ENTRY: Entry = Entry {
     name: "cubic",
     summary: "CUBIC: back to the last maximum along a cubic curve of time; the default of Linux",
     source: "RFC 9438, Linux tcp_cubic.c",
+    statements: crate::statements::CUBIC,
     home: Home::Tcp,
     start: Some(START),
     params: &PARAMS,

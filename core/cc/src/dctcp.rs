@@ -157,6 +157,7 @@ pub const ENTRY: Entry = Entry {
     name: "dctcp",
     summary: "DCTCP: shrinks by half the share of marked packets; for paths that mark at a shallow step",
     source: "RFC 8257, Linux tcp_dctcp.c",
+    statements: crate::statements::DCTCP,
     home: Home::Tcp,
     start: Some(any_start_up("slow", "RFC 8257 section 3.3 keeps RFC 5681").measuring(&[("alpha", "0")])),
     params: &[

@@ -9,6 +9,7 @@ use crate::foreign::clipped;
 use crate::mdi::models::{self, Named, TooMany};
 use crate::mdi::{Model, ReadError};
 use crate::names::nearest;
+use crate::statements::Statements;
 use crate::window::StartUp;
 
 /// Makes one half of a controller from parameters that have been checked. A reference, so that a function and a closure
@@ -23,6 +24,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it comes from.
     pub source: &'static str,
+    /// What RFC 9743 wants to be said of it in words.
+    pub statements: Statements,
     /// Where its source has it.
     pub home: Home,
     /// Its start-ups, for a window controller: [`crate::start_ups::any_start_up`].

@@ -69,6 +69,7 @@ pub const ENTRY: Entry = Entry {
     name: "fixed",
     summary: "a constant window and, if given, a constant rate; reacts to nothing",
     source: "our choice, because every comparison needs a null hypothesis",
+    statements: crate::statements::FIXED,
     home: Home::Tcp,
     start: None,
     params: &[

@@ -441,6 +441,7 @@ pub const ENTRY: Entry = Entry {
     name: "hops",
     summary: "the hops' capacity divided by their flows, as telemetry reports them; CUBIC without",
     source: "ours, after HPCC (Li et al., SIGCOMM 2019) and RCP (Dukkipati and McKeown 2006)",
+    statements: crate::statements::HOPS,
     home: Home::Tcp,
     start: Some(START),
     params: &PARAMS,

@@ -372,6 +372,7 @@ pub const ENTRY: Entry = Entry {
     name: "hpcc",
     summary: "HPCC: keeps the fullest link at a share of its capacity, as telemetry reports it; CUBIC without",
     source: "Li et al., SIGCOMM 2019",
+    statements: crate::statements::HPCC,
     home: Home::Tcp,
     start: Some(START),
     params: &PARAMS,

@@ -307,6 +307,7 @@ pub const ENTRY: Entry = Entry {
     name: "ledbat",
     summary: "LEDBAT: background transport, by the one-way delay",
     source: "RFC 6817",
+    statements: crate::statements::LEDBAT,
     home: Home::Udp,
     start: None,
     params: &[
@@ -331,6 +332,7 @@ pub const PLUS_ENTRY: Entry = Entry {
     name: "ledbat++",
     summary: "LEDBAT++: background transport, by the round trip, which it measures anew in slowdowns",
     source: "draft-irtf-iccrg-ledbat-plus-plus-06",
+    statements: crate::statements::LEDBAT_PLUS,
     home: Home::Tcp,
     start: None,
     params: &[Param { default: "60", source: "draft-irtf-iccrg-ledbat-plus-plus-06 section 4", ..TARGET }, CLASSIC_ECN],

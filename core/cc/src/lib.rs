@@ -42,6 +42,7 @@ pub mod reno;
 pub mod search;
 pub mod sprout;
 pub mod start_ups;
+pub mod statements;
 pub mod testing;
 pub mod units;
 pub mod vegas;

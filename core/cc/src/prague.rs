@@ -201,6 +201,7 @@ pub const ENTRY: Entry = Entry {
     name: "prague",
     summary: "TCP Prague: DCTCP's answer to marks over L4S paths, as fast on short paths as on longer ones",
     source: "draft-briscoe-iccrg-prague-congestion-control, Linux tcp_prague.c",
+    statements: crate::statements::PRAGUE,
     home: Home::Tcp,
     start: Some(any_start_up("slow", "Linux tcp_prague.c").measuring(&[("alpha", "0")])),
     params: &[

@@ -52,6 +52,7 @@ pub const ENTRY: Entry = Entry {
     name: "reno",
     summary: "NewReno: one packet per round trip up, half down on loss",
     source: "RFC 5681, RFC 6582",
+    statements: crate::statements::RENO,
     home: Home::Tcp,
     start: Some(any_start_up("slow", "RFC 5681 section 3.1")),
     params: &[CLASSIC_ECN],

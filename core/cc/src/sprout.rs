@@ -256,6 +256,7 @@ pub const ENTRY: Entry = Entry {
     name: "sprout",
     summary: "Sprout: sends what the receiver forecasts to be through the queue in 100 ms (believes in at most `max` packets/s)",
     source: "Winstein et al., NSDI 2013, and the authors' release",
+    statements: crate::statements::SPROUT,
     home: Home::Udp,
     start: None,
     params: &[
@@ -295,6 +296,7 @@ pub const EWMA_ENTRY: Entry = Entry {
     name: "sprout-ewma",
     summary: "Sprout-EWMA: Sprout's sender with an average rate instead of a cautious forecast",
     source: "Winstein et al., NSDI 2013, section 5.3, and the release's branch ewma-noforecast",
+    statements: crate::statements::SPROUT,
     home: Home::Udp,
     start: None,
     params: &[LOOKAHEAD, AGE, FEEDBACK],

@@ -213,6 +213,7 @@ pub const ENTRY: Entry = Entry {
     name: "vegas",
     summary: "Vegas: keeps a few packets of its own in the queue",
     source: "Linux tcp_vegas.c, after Brakmo and Peterson, IEEE JSAC 13(8), 1995",
+    statements: crate::statements::VEGAS,
     home: Home::Tcp,
     start: Some(any_start_up("vegas", LINUX)),
     params: &[

@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     name: "mdi",
     summary: "MDI: draws the window's next move, each epoch, from a matrix of transitions, trained on another controller (goes slower on round trips longer than its model's)",
     source: "Khan et al., CCR 51(1), 2021, and the authors' release",
+    statements: crate::statements::MDI,
     home: Home::Udp,
     start: None,
     params: &[

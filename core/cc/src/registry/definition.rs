@@ -9,6 +9,7 @@ use crate::datapath::TCP;
 use crate::entry::{Entry, Home, Kind, Make, Param, Params, Start};
 use crate::foreign::clipped;
 use crate::names::is_plain;
+use crate::statements::Statements;
 
 /// Controllers that one process may register. 1024: a sweep that makes one for each of its points (our choice).
 pub const MOST_REGISTERED: usize = 1024;
@@ -191,6 +192,7 @@ fn entry(definition: Definition) -> Entry {
         name: definition.name.leak(),
         summary: definition.summary.leak(),
         source: definition.source.leak(),
+        statements: Statements::NONE,
         home: Home::Tcp,
         start: definition.start,
         params: definition.params.leak(),

@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
     name: "verus",
     summary: "Verus: a target delay moved every 5 ms, and a learnt profile that turns it into a window",
     source: "Zaki et al., SIGCOMM 2015, and the authors' release",
+    statements: crate::statements::VERUS,
     home: Home::Udp,
     start: None,
     params: &[
