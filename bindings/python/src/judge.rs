@@ -33,31 +33,28 @@ fn broken(problem: impl ToString) -> PyErr {
     PyRuntimeError::new_err(problem.to_string())
 }
 
-/// Asks RFC 9743's questions; see `paceline.evaluate`.
+/// Holds a controller against RFC 9743; see `paceline.evaluate`.
 #[pyfunction]
 pub(crate) fn evaluate(
     py: Python<'_>,
     name: &str,
     quick: bool,
-    only: Option<String>,
+    only: Vec<String>,
     threads: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Said> {
     let (contestant, threads) = (contestant(name)?, scenario::whole("threads", threads, usize::MAX)?);
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let course = Course::default();
-    let ask = || questions::evaluate(&contestant, effort, only.as_deref(), threads, &course);
-    let answered = course.conduct(py, progress, |_| Ok(()), ask)?.map_err(|problem| match problem {
+    let ask = || questions::evaluate(&contestant, effort, &only, threads, &course);
+    let found = course.conduct(py, progress, |_| Ok(()), ask)?.map_err(|problem| match problem {
         EvaluateError::Scenario(problem) => error::of_scenario(py, &problem),
         EvaluateError::Unknown(_) => PyValueError::new_err(problem.to_string().replace("--only: ", "only: ")),
         other => broken(other),
     })?;
-    let about =
-        format!("Points are medians of {} runs with seeds of their own, most of {} s.", effort.runs, effort.seconds);
     let call = format!("paceline.evaluate(\"{contestant}\")");
-    let page = questions::page(&contestant.to_string(), &answered, &about, &call).map_err(broken)?;
-    let lines = answered.iter().map(|one| serde_json::to_string(one).unwrap_or_default()).collect();
-    Ok((lines, questions::text(&answered), page))
+    let page = questions::page(&found, &call).map_err(broken)?;
+    Ok((questions::json(&found), questions::text(&found), page))
 }
 
 /// Judges by the rules of a specification; see `paceline.conform`.

@@ -56,7 +56,7 @@ def test_words_for_what_cannot_be_judged() -> None:
         paceline.conform(as_="reno")
     with pytest.raises(ValueError, match="unknown controller"):
         paceline.evaluate("no-such-thing@udp")
-    with pytest.raises(ValueError, match="^only: there is no question 'charm'; name one of"):
+    with pytest.raises(ValueError, match="^only: there is no question or section 'charm'; name some of"):
         paceline.evaluate("reno", only="charm")
     with pytest.raises(RuntimeError, match="Raises.on_ack raised KeyError") as caught:
         paceline.conform("test-judge-raises@tcp", "reno")

@@ -23,17 +23,23 @@ fn verdicts_are_the_exit_status_and_stand_on_the_page() {
 }
 
 #[test]
-fn a_question_is_answered_in_a_sentence() {
+fn a_question_is_answered_and_every_clause_has_a_row() {
     let lab = Lab::new();
-    let output = lab.run(&["evaluate", "reno", "--quick", "--only", "rtt", "--report", "page"]);
+    let output =
+        lab.run(&["evaluate", "reno", "--quick", "--only", "rtt,8", "--report", "page", "--json", "rows.jsonl"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("With eight times the round trip the flow got "), "{text}");
+    assert!(text.contains("5.1.1  congestion collapse          not asked"), "{text}");
     let page = fs::read_to_string(lab.path("page/evaluation.html")).unwrap();
-    assert_eq!((page.matches("<h2").count(), page.matches("<svg").count()), (1, 1));
-    for said in [&text, &page] {
-        assert!(said.contains("misbehaving receivers, routers and attackers (7.6)"), "{said}");
-    }
+    let count = |what: &str| page.matches(what).count();
+    assert_eq!((count("<h2"), count("<svg"), count("<section class=\"clause"), count("href=\"#rtt\"")), (1, 1, 33, 1));
+    let rows = fs::read_to_string(lab.path("rows.jsonl")).unwrap();
+    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((rows.len(), &rows[0]["clause"], &rows[33]["id"]), (34, &Value::from("3.1"), &Value::from("rtt")));
+    assert!(rows[32]["clause"] == "8" && rows[32]["verdict"] == "stated" && rows[32]["statement"].is_string());
+    let form = String::from_utf8(lab.run(&["evaluate", "reno", "--statements"]).stdout).unwrap();
+    assert!(form.contains("8 security and privacy (must)") && !form.contains("(not stated)"), "{form}");
 }
 
 #[test]
@@ -55,7 +61,10 @@ fn refusals_name_the_place_and_the_fix() {
         (&["conform", "--as", "reno", "--pcap", "cut.pcap"], "cut.pcap: it is damaged or cut off"),
         (&["conform", "--as", "reno", "--pcap", "cut.pcap", "--flow", "a-b"], "write SENDER:PORT-RECEIVER:PORT"),
         (&["conform", "--qlog", "old.qlog"], "--as"),
-        (&["evaluate", "copa", "--only", "harms"], "--only: there is no question 'harms'; name one of alone, itself"),
+        (
+            &["evaluate", "copa", "--only", "harms"],
+            "--only: there is no question or section 'harms'; name some of collapse, alone",
+        ),
         (&["evaluate", "copo"], "unknown controller 'copo'; did you mean copa"),
     ] {
         let complaint = refusal(&lab.run(args));

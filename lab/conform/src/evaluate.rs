@@ -1,22 +1,33 @@
-//! RFC 9743's questions for a controller: scenarios in the simulator, their figures, and one sentence that says what they support.
+//! RFC 9743, clause by clause, for a controller: questions run in the simulator, their figures held against bounds, one sentence that says
+//! what they support, and what the controller's registry says in words.
 
 mod answers;
 mod cells;
+mod clauses;
 mod page;
 mod questions;
+mod text;
+mod verdict;
+mod watched;
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
+use paceline_cc::statements::Statements;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::run::RunError;
 use paceline_lab::runner::{Progress, Runner, RunnerError};
 use paceline_lab::scenario::ScenarioError;
 use serde::Serialize;
 
+pub use answers::Check;
 pub(crate) use cells::traces;
 pub use cells::{Cells, QuestionCell};
+use clauses::{CLAUSES, Heard};
+pub use clauses::{ClauseRow, form};
 pub use page::{PAGE, page};
+use questions::Question;
+pub use text::{json, text};
+pub use verdict::ClauseVerdict;
 
 /// How thorough an evaluation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +45,16 @@ impl Effort {
     pub const FULL: Self = Self { runs: 3, seconds: 60, flows: 1000 };
     /// A first look.
     pub const QUICK: Self = Self { runs: 1, seconds: 20, flows: 100 };
+
+    /// In a sentence.
+    fn about(self) -> String {
+        let Self { runs, seconds, .. } = self;
+        if runs == 1 {
+            format!("Points are of single runs, most of {seconds} s.")
+        } else {
+            format!("Points are medians of {runs} runs with seeds of their own, most of {seconds} s.")
+        }
+    }
 }
 
 /// A line of a figure.
@@ -48,14 +69,18 @@ pub struct AnswerLine {
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AnswerChart {
-    /// Below it, with its unit.
+    /// Below it, with its unit; empty where the places have names.
     pub x: &'static str,
     /// Beside it, with its unit.
     pub y: &'static str,
     /// Equal steps for equal factors, across.
     pub log: bool,
-    /// The end of the vertical axis, where it is known before.
+    /// The end of the axis of values, where it is known before.
     pub top: Option<f64>,
+    /// Names of the places 1, 2, ..., where they are conditions and not numbers.
+    pub names: Vec<&'static str>,
+    /// Mbit/s, ms of round trip and BDP of buffer of the places 1, 2, ..., where they make a map.
+    pub places: Vec<[f64; 3]>,
     /// What it shows.
     pub lines: Vec<AnswerLine>,
 }
@@ -67,16 +92,31 @@ pub struct Answered {
     pub id: &'static str,
     /// What is asked.
     pub question: String,
-    /// Who asks.
-    pub source: &'static str,
+    /// Who asks: the clauses by their sections.
+    pub source: String,
     /// On what it was run.
     pub setup: String,
+    /// What of its clauses is not asked in this version; empty where all is.
+    pub unasked: &'static str,
     /// One sentence of what the numbers support.
     pub answer: String,
     /// What was measured.
     pub charts: Vec<AnswerChart>,
     /// Runs that failed, one line each.
     pub failures: Vec<String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// The contestant.
+    pub name: String,
+    /// How thoroughly, in a sentence.
+    pub effort: String,
+    /// A row for every clause of RFC 9743, in order.
+    pub clauses: Vec<ClauseRow>,
+    /// The questions that were asked.
+    pub answers: Vec<Answered>,
 }
 
 /// Why an evaluation could not be made.
@@ -93,30 +133,28 @@ pub enum EvaluateError {
     #[error(transparent)]
     Trace(#[from] paceline_path::TraceError),
     /// There is no such question.
-    #[error("--only: there is no question '{0}'; name one of {names}", names = names())]
+    #[error("--only: there is no question or section '{0}'; name some of {names}, or a section such as 7.9", names = names())]
     Unknown(String),
 }
 
 fn names() -> String {
-    questions::ALL.iter().map(|question| question.id).collect::<Vec<_>>().join(", ")
+    questions::all().map(|question| question.id).collect::<Vec<_>>().join(", ")
 }
 
-/// Asks every question of a contestant, or the one that is named.
+/// Asks every question of a contestant, or those that are named, by themselves or by a section of RFC 9743.
 ///
 /// # Errors
-/// When it cannot run in the simulator, or the question does not exist. A run that fails is named with its question.
+/// When it cannot run in the simulator, or a question does not exist. A run that fails is named with its question.
 pub fn evaluate(
     contestant: &Contestant,
     effort: Effort,
-    only: Option<&str>,
+    only: &[String],
     threads: usize,
     progress: &dyn Progress,
-) -> Result<Vec<Answered>, EvaluateError> {
-    if let Some(name) = only.filter(|name| questions::ALL.iter().all(|question| question.id != *name)) {
-        return Err(EvaluateError::Unknown(name.to_owned()));
-    }
-    let asked: Vec<&questions::Question> =
-        questions::ALL.iter().filter(|question| only.is_none_or(|name| name == question.id)).collect();
+) -> Result<Evaluation, EvaluateError> {
+    let wanted = wanted(only)?;
+    let spared = |question: &Question| (question.spares)(contestant);
+    let asked: Vec<&Question> = wanted.iter().copied().filter(|question| spared(question).is_none()).collect();
     let traces = traces()?;
     let mut tasks = Vec::new();
     for (index, question) in asked.iter().enumerate() {
@@ -127,7 +165,7 @@ pub fn evaluate(
     // The longest first: none is waited for that began last.
     tasks.sort_by_key(|task| std::cmp::Reverse(task.weight));
     let ended = Runner::new(threads, progress).each(&tasks)?;
-    let mut answered = Vec::new();
+    let (mut answers, mut checks): (Vec<Answered>, Vec<Vec<Check>>) = (Vec::new(), Vec::new());
     for (index, question) in asked.iter().enumerate() {
         let of = tasks.iter().zip(&ended).filter(|(task, _)| task.question == index);
         let mut failures = Vec::new();
@@ -138,39 +176,44 @@ pub fn evaluate(
                 Err(failure) => failures.push(failure.to_string()),
             }
         }
-        let (answer, charts) = (question.answer)(&contestant.to_string(), &cells, effort);
-        answered.push(Answered {
+        let answer = (question.answer)(&contestant.to_string(), &cells, effort);
+        checks.push(answer.checks.into_iter().map(|check| Check { question: question.id, ..check }).collect());
+        answers.push(Answered {
             id: question.id,
             question: (question.asks)(&contestant.controller.to_string()),
-            source: question.source,
+            source: question.source(),
             setup: (question.setup)(effort),
-            answer,
-            charts,
+            unasked: question.unasked,
+            answer: answer.text,
+            charts: answer.charts,
             failures,
         });
     }
-    Ok(answered)
+    let heard = |id: &str| match asked.iter().position(|question| question.id == id) {
+        Some(index) => Some(Heard::Checks(&checks[index])),
+        None => wanted.iter().find(|question| question.id == id).and_then(|one| spared(one)).map(Heard::DoesNotApply),
+    };
+    let said: &Statements = &contestant.controller.entry().statements;
+    let clauses = clauses::rows(said, only.is_empty(), heard);
+    Ok(Evaluation { name: contestant.to_string(), effort: effort.about(), clauses, answers })
 }
 
-/// The answers for a terminal.
-pub fn text(answered: &[Answered]) -> String {
-    let mut text = String::new();
-    for one in answered {
-        let _ = writeln!(text, "{}\n  {}", one.question, one.answer);
-        for failure in &one.failures {
-            let _ = writeln!(text, "  failed: {failure}");
-        }
+/// The questions that are named, each once and in their order; all without a name.
+fn wanted(only: &[String]) -> Result<Vec<&'static Question>, EvaluateError> {
+    let of = |name: &str, question: &Question| {
+        let clause = |id: &&'static str| CLAUSES.iter().any(|clause| clause.id == *id && clause.is_within(name));
+        question.id == name || question.clauses.iter().any(clause)
+    };
+    let known = |name: &str| questions::all().any(|one| of(name, one)) || CLAUSES.iter().any(|one| one.is_within(name));
+    if let Some(name) = only.iter().find(|name| !known(name)) {
+        return Err(EvaluateError::Unknown(name.clone()));
     }
-    let _ = writeln!(text, "{}", not_asked());
-    text
-}
-
-/// The clauses of RFC 9743 that no question asks, as one paragraph.
-pub fn not_asked() -> String {
-    let clauses: Vec<String> =
-        questions::NOT_ASKED.iter().map(|(clause, about)| format!("{about} ({clause})")).collect();
-    format!("Not asked, of RFC 9743's sections: {}.", clauses.join("; "))
+    let named = |question: &&Question| only.is_empty() || only.iter().any(|name| of(name, question));
+    Ok(questions::all().filter(named).collect())
 }
 
 /// Traces by the names under which scenarios know them.
 pub(crate) type Traces = Vec<(&'static str, Arc<paceline_path::Trace>)>;
+
+#[cfg(test)]
+mod tests;

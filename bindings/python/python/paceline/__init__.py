@@ -10,7 +10,7 @@ Gymnasium environment; both need the extras of their names.
 """
 
 from ._controller import Controller, controller
-from ._judge import Answered, Conformance, Evaluation, Judged, Replayed, conform, evaluate, replay
+from ._judge import Answered, Clause, Conformance, Evaluation, Judged, Replayed, conform, evaluate, replay
 from ._paceline import (
     Ack,
     Acked,
@@ -39,6 +39,7 @@ __all__ = [
     "Ack",
     "Acked",
     "Answered",
+    "Clause",
     "Conformance",
     "ContentNode",
     "Controller",

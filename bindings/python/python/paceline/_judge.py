@@ -67,15 +67,42 @@ class Answered:
     """Its name, such as ``harm``."""
     question: str
     source: str
-    """Who asks: the section."""
+    """Who asks: the clauses of RFC 9743 by their sections."""
     setup: str
     """On what it was run."""
+    unasked: str
+    """What of its clauses it does not ask in this version."""
     answer: str
     """One sentence of what the numbers support."""
     charts: list[dict[str, Any]]
     """What was measured: lines of points, with the axes' titles and units."""
     failures: list[str]
     """Runs that failed, one line each."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause of RFC 9743, with what the figures and the registry say of it."""
+
+    clause: str
+    """Its section."""
+    title: str
+    level: str
+    """How much it is wanted, such as ``should``."""
+    special: bool
+    """Unsatisfactory results may pass (section 7 of the RFC)."""
+    wants: str
+    verdict: str
+    """``met``, ``not met``, ``better than CUBIC``, ``like CUBIC``, ``worse than CUBIC``, ``stated``, ``not stated``, ``does not apply`` or
+    ``not asked``."""
+    why: Optional[str]
+    """Why it does not apply, or was not asked."""
+    questions: list[str]
+    checks: list[dict[str, Any]]
+    """Figures with CUBIC's, their bounds and verdicts."""
+    statement: Optional[str]
+    reason: str
+    """Why it may be not met; for the authors to fill."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +137,14 @@ class Judged:
 
 
 class Evaluation(_Said[Answered]):
-    """All answers; ``print`` shows them as the command does, a notebook as a table."""
+    """All answers, and the ``clauses`` that they are asked for; ``print`` shows them as the command does, a notebook the answers as a table."""
 
     _columns = ("question", "answer", "source")
+
+    def __init__(self, items: Iterable[Answered], text: str, page: str, clauses: Iterable[Clause] = ()) -> None:
+        super().__init__(items, text, page)
+        #: A row for every clause of RFC 9743, in order.
+        self.clauses = tuple(clauses)
 
 
 class Conformance(_Said[Judged]):
@@ -130,20 +162,23 @@ def evaluate(
     contestant: str,
     *,
     quick: bool = False,
-    only: Optional[str] = None,
+    only: Union[str, Iterable[str]] = (),
     threads: int = 0,
     progress: _progress.Progress = None,
 ) -> Evaluation:
-    """Asks RFC 9743's questions of a controller in the simulator: fairness, harm, convergence, queues, losses, many flows.
+    """Holds a controller against RFC 9743, clause by clause, in the simulator: fairness, harm, queues, losses, paths that change.
 
     ``contestant`` is ``NAME`` or ``NAME@VIA``; the controller may be one written in Python. ``quick`` is a first look: one run of each
-    setting, shorter, and up to 100 flows. ``only`` names one question. ``progress`` is as in :func:`run`.
+    setting, shorter, and up to 100 flows. ``only`` names questions (``"harm"``) or sections (``"7.9"``). ``progress`` is as in :func:`run`.
 
     Raises ValueError where the contestant or the question does not exist. Runs that fail are named in their answers.
     """
+    names = [only] if isinstance(only, str) else list(only)
     with _progress.watching(progress) as tell:
-        lines, text, page = _paceline.evaluate(contestant, quick, only, threads, tell)
-    return Evaluation(_read(Answered, lines), text, page)
+        lines, text, page = _paceline.evaluate(contestant, quick, names, threads, tell)
+    clauses = [line for line in lines if "clause" in json.loads(line)]
+    answers = [line for line in lines if line not in clauses]
+    return Evaluation(_read(Answered, answers), text, page, _read(Clause, clauses))
 
 
 def conform(

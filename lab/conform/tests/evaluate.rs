@@ -1,0 +1,192 @@
+//! What RFC 9743's clauses say of controllers that are made to fail, of one that must not, and of CUBIC beside itself.
+
+use paceline_cc::controller::{Loss, Nature, Pacing, Permit, Sent, Stamp, Timeout};
+use paceline_cc::registry::{Definition, register};
+use paceline_cc::reno::Reno;
+use paceline_cc::units::{Nanos, Time};
+use paceline_cc::window::{Policy, Signal, SlowStart, Window, WindowController};
+use paceline_cc::{Ack, Controller, Ecn, Env};
+use paceline_conform::evaluate::{self, ClauseVerdict, Effort, Evaluation};
+use paceline_lab::contestant::Contestant;
+use paceline_lab::runner::Unwatched;
+
+fn evaluated(contestant: &str, only: &[&str]) -> Evaluation {
+    let contestant: Contestant = contestant.parse().unwrap_or_else(|error| panic!("{error}"));
+    let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+    let found = evaluate::evaluate(&contestant, Effort::QUICK, &only, 0, &Unwatched);
+    found.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The checks of a section whose figure is called something like this.
+fn verdict(found: &Evaluation, section: &str, measures: &str) -> ClauseVerdict {
+    let rows = found.clauses.iter().filter(|row| row.clause == section);
+    let mut checks = rows.flat_map(|row| &row.checks).filter(|check| check.measures.starts_with(measures));
+    let check = checks.next().unwrap_or_else(|| panic!("{section} has no '{measures}':\n{}", evaluate::text(found)));
+    check.verdict.clone()
+}
+
+fn assert_verdicts(found: &Evaluation, wanted: &[(&str, &str, ClauseVerdict)]) {
+    for (section, measures, verdict_wanted) in wanted {
+        let verdict = verdict(found, section, measures);
+        assert_eq!(verdict, *verdict_wanted, "{section} {measures}:\n{}", evaluate::text(found));
+    }
+}
+
+/// How Reno is broken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Broken {
+    /// It asks for marks and does not answer them.
+    Deaf,
+    /// It doubles at each loss.
+    Doubles,
+}
+
+#[derive(Debug)]
+struct BrokenReno {
+    reno: Reno,
+    how: Broken,
+}
+
+impl Policy for BrokenReno {
+    fn grow(&mut self, ack: &Ack<'_>, window: &mut Window) {
+        self.reno.grow(ack, window);
+    }
+
+    fn reduce(&mut self, signal: Signal, now: Time, window: &Window, in_flight: f64) -> f64 {
+        match self.how {
+            Broken::Deaf => self.reno.reduce(signal, now, window, in_flight),
+            Broken::Doubles => (2.0 * window.cwnd).min(4000.0),
+        }
+    }
+
+    fn on_mss(&mut self, mss: u32, scale: f64) {
+        self.reno.on_mss(mss, scale);
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.reno.ecn()
+    }
+
+    fn answers(&self, ack: &Ack<'_>) -> bool {
+        self.how != Broken::Deaf && ack.echo
+    }
+}
+
+fn broken(name: &str, how: Broken) -> String {
+    let make = move |_: &_, env: &Env| -> Box<dyn Controller> {
+        let ecn = if how == Broken::Deaf { Ecn::Classic } else { Ecn::Off };
+        Box::new(WindowController::new(
+            env,
+            Box::new(SlowStart::new(env)),
+            BrokenReno { reno: Reno::new(env, ecn), how },
+        ))
+    };
+    register(Definition::new(name, make)).unwrap_or_else(|error| panic!("{error}"));
+    format!("{name}@tcp")
+}
+
+/// A window that never sends again after its third timeout in a row.
+#[derive(Debug)]
+struct Mute {
+    window: u64,
+    mute: bool,
+}
+
+impl Controller for Mute {
+    fn on_sent(&mut self, _: &Sent) -> Stamp {
+        Stamp::default()
+    }
+
+    fn on_ack(&mut self, _: &Ack<'_>) {}
+
+    fn on_loss(&mut self, _: &Loss<'_>) {}
+
+    fn on_timeout(&mut self, timeout: &Timeout<'_>) {
+        self.mute |= timeout.count >= 2;
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
+    }
+
+    fn permit(&self) -> Permit {
+        let pacing = if self.mute { Pacing::Gap(Nanos::MAX) } else { Pacing::Free };
+        Permit { pacing, ..Permit::up_to(self.window) }
+    }
+
+    fn describe(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+#[test]
+fn what_never_backs_off_is_not_met() {
+    use ClauseVerdict::NotMet;
+    let found = evaluated("fixed:window=3000@udp", &["collapse", "shallow", "starvation", "alone"]);
+    let wanted = [
+        ("5.1.1", "sent where 90 % are lost", NotMet),
+        ("5.1.2", "queue p95 alone", NotMet),
+        ("5.1.3", "lost after 10 s", NotMet),
+        ("5.2", "longest below a tenth", NotMet),
+        ("7.2", "flows that trip a breaker", NotMet),
+    ];
+    assert_verdicts(&found, &wanted);
+}
+
+#[test]
+fn what_doubles_at_a_loss_is_not_met() {
+    let found = evaluated(&broken("evaluate-doubles", Broken::Doubles), &["shallow"]);
+    assert_verdicts(&found, &[("5.1.3", "lost after 10 s", ClauseVerdict::NotMet)]);
+}
+
+#[test]
+fn marks_that_are_asked_for_must_be_answered() {
+    let marks = |who: &str| verdict(&evaluated(who, &["aqm"]), "7.1", "window after a mark");
+    assert_eq!(marks(&broken("evaluate-deaf", Broken::Deaf)), ClauseVerdict::NotMet);
+    assert_eq!(marks("reno:ecn=on@tcp"), ClauseVerdict::Met);
+    assert_eq!(marks("cubic:ecn=on@tcp"), ClauseVerdict::Met);
+    assert_eq!(marks("reno@tcp"), ClauseVerdict::DoesNotApply("it asks for no marks".to_owned()));
+}
+
+#[test]
+fn what_stays_mute_after_an_outage_is_not_met() {
+    let make =
+        |_: &_, env: &Env| -> Box<dyn Controller> { Box::new(Mute { window: 50 * u64::from(env.mss), mute: false }) };
+    register(Definition::new("evaluate-mute", make)).unwrap_or_else(|error| panic!("{error}"));
+    let found = evaluated("evaluate-mute@tcp", &["reroute"]);
+    assert_verdicts(&found, &[("7.9", "silence after 3 s", ClauseVerdict::NotMet)]);
+}
+
+#[test]
+fn reno_fails_none_of_these() {
+    let found = evaluated("reno@tcp", &["collapse", "shallow", "starvation", "aqm", "reroute"]);
+    for row in found.clauses.iter().filter(|row| !row.questions.is_empty()) {
+        let failed = row.checks.iter().filter(|check| check.verdict == ClauseVerdict::NotMet);
+        let failed: Vec<&str> = failed.map(|check| check.measures).collect();
+        assert!(failed.is_empty(), "{}: {failed:?}\n{}", row.clause, evaluate::text(&found));
+    }
+}
+
+#[test]
+fn bbr_version_1_loses_too_much_where_the_buffer_is_shallow() {
+    let lost = |who: &str| verdict(&evaluated(who, &["shallow"]), "5.1.3", "lost after 10 s");
+    assert_eq!(lost("bbr@tcp"), ClauseVerdict::NotMet);
+    assert_eq!(lost("cubic@tcp"), ClauseVerdict::Met);
+}
+
+#[test]
+fn cubic_is_like_itself() {
+    let only = ["itself", "rtt", "harm", "rivals", "short", "far", "delay", "transient", "aqm"];
+    let found = evaluated("cubic@tcp", &only);
+    for check in found.clauses.iter().flat_map(|row| &row.checks) {
+        let wrong = matches!(check.verdict, ClauseVerdict::Better | ClauseVerdict::Worse | ClauseVerdict::NotMet);
+        assert!(!wrong, "{}: {}\n{}", check.question, check.measures, evaluate::text(&found));
+    }
+}
+
+#[test]
+fn the_same_contestant_gives_the_same_page() {
+    let page = || {
+        let found = evaluated("copa@udp", &["rtt", "7.4", "5.1.1"]);
+        (evaluate::page(&found, "paceline").unwrap_or_else(|error| panic!("{error}")), evaluate::json(&found))
+    };
+    assert_eq!(page(), page());
+}
