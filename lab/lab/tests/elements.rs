@@ -17,6 +17,11 @@ fn plans(text: &str) -> Result<Vec<Plan>, String> {
     Source::from_text("s.toml", text, Options::default()).plans().map_err(|error| error.to_string())
 }
 
+/// Keys of a file in whatever order.
+fn table(text: &str) -> toml::Table {
+    text.parse().unwrap()
+}
+
 fn record(text: &str) -> Record {
     let options = Options { runs: Some(1), ..Options::default() };
     race(&Source::from_text("s.toml", text, options), &Settings::default()).unwrap().runs.remove(0).record
@@ -38,13 +43,13 @@ fn elements_are_written_back() {
     ] {
         let text = plans(&format!("{SMALL}{line}")).unwrap().remove(0).to_toml();
         assert!(text.contains(written), "{text}");
-        assert_eq!(plans(&text).unwrap().remove(0).to_toml(), text);
+        assert_eq!(table(&plans(&text).unwrap().remove(0).to_toml()), table(&text));
     }
     let timed = "[['0s', 'droptail:time=100ms'], ['1s', 'droptail:time=200ms']]";
     let text = SMALL.replace("queue = \"droptail:bdp=1\"", &format!("queue_schedule = {timed}"));
     let written = plans(&text).unwrap().remove(0).to_toml();
     assert!(written.contains("droptail:time=200ms") && !written.contains("queue ="), "{written}");
-    assert_eq!(plans(&written).unwrap().remove(0).to_toml(), written);
+    assert_eq!(table(&plans(&written).unwrap().remove(0).to_toml()), table(&written));
 }
 
 #[test]
