@@ -19,7 +19,7 @@ fn verdicts_are_the_exit_status_and_stand_on_the_page() {
     let output = lab.run(&["conform", "bbr:probe_gain=1.5", "--threads", "2"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.starts_with("bbr:probe_gain=1.5@tcp: 7 of 8 rules hold"), "{text}");
+    assert!(text.starts_with("bbr:probe_gain=1.5@tcp: 9 of 10 rules hold"), "{text}");
 }
 
 #[test]
@@ -43,6 +43,38 @@ fn a_question_is_answered_and_every_clause_has_a_row() {
 }
 
 #[test]
+fn a_qlog_is_written_in_either_form_and_one_of_its_traces_is_judged() {
+    let lab = Lab::new();
+    for form in [&[][..], &["--qlog-form", "0.3"]] {
+        let args =
+            [&["race", "small.toml", "--contestants", "reno@tcp", "--seconds", "1", "--qlog", "logs"], form].concat();
+        assert_eq!(lab.run(&args).status.code(), Some(0));
+        let text = fs::read_to_string(lab.path("logs/reno@tcp-1.sqlog")).unwrap();
+        assert!(text.contains(if form.is_empty() {
+            "quic:recovery_metrics_updated"
+        } else {
+            "recovery:metrics_updated"
+        }));
+        let judged = lab.run(&["conform", "--as", "reno", "--qlog", "logs/reno@tcp-1.sqlog", "--json", "-"]);
+        assert!(String::from_utf8_lossy(&judged.stdout).contains("reno-halving"));
+    }
+    let text = fs::read_to_string(lab.path("logs/reno@tcp-1.sqlog")).unwrap();
+    let events = text.split('\u{1e}').skip(2).collect::<Vec<_>>().join(",");
+    let trace = format!(r#"{{"events":[{events}]}}"#);
+    fs::write(lab.path("two.qlog"), format!(r#"{{"qlog_version":"0.3","traces":[{trace},{trace}]}}"#)).unwrap();
+    let conform = ["conform", "--as", "reno", "--qlog", "two.qlog"];
+    let complaint = refusal(&lab.run(&conform));
+    assert!(
+        complaint.contains("several connections with a window (trace 1, trace 2); choose a trace or a flow"),
+        "{complaint}"
+    );
+    let judged = lab.run(&[&conform[..], &["--trace", "2"]].concat());
+    assert!(String::from_utf8_lossy(&judged.stdout).contains("Of its 2 traces trace 2 is read."));
+    let complaint = refusal(&lab.run(&["race", "small.toml", "--qlog", "logs", "--qlog-form", "0.5"]));
+    assert!(complaint.contains("write today or 0.3"), "{complaint}");
+}
+
+#[test]
 fn refusals_name_the_place_and_the_fix() {
     let lab = Lab::new();
     fs::write(lab.path("old.qlog"), r#"{"qlog_version":"0.5","traces":[]}"#).unwrap();
@@ -60,6 +92,10 @@ fn refusals_name_the_place_and_the_fix() {
         (&["conform", "--as", "cubic", "--qlog", "none.qlog"], "--qlog none.qlog: cannot be read"),
         (&["conform", "--as", "reno", "--pcap", "cut.pcap"], "cut.pcap: it is damaged or cut off"),
         (&["conform", "--as", "reno", "--pcap", "cut.pcap", "--flow", "a-b"], "write SENDER:PORT-RECEIVER:PORT"),
+        (
+            &["conform", "--as", "reno", "--events", "cut.pcap", "--flow", "a"],
+            "--flow: it chooses in captures and qlogs",
+        ),
         (&["conform", "--qlog", "old.qlog"], "--as"),
         (
             &["evaluate", "copa", "--only", "harms"],
