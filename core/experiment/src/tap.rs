@@ -8,6 +8,7 @@ use paceline_path::{DelaySplit, DropReason, Snapshot};
 use paceline_transport::{AckSegment, Segment, Sender};
 
 use crate::topology::Graph;
+use crate::when::When;
 
 /// Which of a flow's controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,9 @@ pub trait Tap: Send {
 
     /// Snapshots of all hops, in the order of [`Graph::hops`]; `None` of a hop that nothing limits.
     fn on_snapshot(&mut self, _now: Time, _graph: &Graph, _hops: &[Option<Snapshot>]) {}
+
+    /// A controller triggered changes, which are made now.
+    fn on_when(&mut self, _now: Time, _when: &When) {}
 
     /// An acknowledgement reached its sender, which has digested it.
     fn on_ack(&mut self, _now: Time, _flow: u32, _ack: &AckSegment, _sender: &dyn Sender) {}

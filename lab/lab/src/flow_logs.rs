@@ -76,6 +76,11 @@ impl<K: PartialEq, L> FlowLogs<K, L> {
         }
     }
 
+    /// Those that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Mutex<L>> {
+        self.logs.iter().map(|(_, _, log)| &**log)
+    }
+
     /// Completes the logs by `end` and gives their paths; those already completed stay where one fails.
     pub(crate) fn finish(self, end: impl Fn(&mut L) -> io::Result<()>) -> Result<Vec<PathBuf>, FlowLogError> {
         let Self { kind, folder, logs, failed, .. } = self;

@@ -26,9 +26,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_cc::Controller;
 use paceline_cc::observe::{Event, Observer};
-use paceline_experiment::{Layer, Subject, Tap};
+use paceline_cc::{Controller, Time};
+use paceline_experiment::{Layer, Subject, Tap, When};
 use paceline_files::OutputError;
 
 use crate::flow_logs::{FlowLogError, FlowLogs};
@@ -162,6 +162,12 @@ impl Tap for Qlog {
         let log = self.logs.log(of.flow, of.flow, ".sqlog", open)?;
         log.lock().unwrap_or_else(PoisonError::into_inner).above |= of.layer == Layer::Above;
         Some(Box::new(Pen { log, layer: of.layer }))
+    }
+
+    fn on_when(&mut self, now: Time, when: &When) {
+        for log in self.logs.open() {
+            log.lock().unwrap_or_else(PoisonError::into_inner).mark(now, when);
+        }
     }
 }
 

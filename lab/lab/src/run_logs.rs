@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use paceline_cc::Time;
 use paceline_cc::observe::{Observer, both};
-use paceline_experiment::{Subject, Tap};
+use paceline_experiment::{Subject, Tap, When};
 
 use crate::events::EventLogs;
 use crate::flow_logs::FlowLogError;
@@ -55,5 +56,11 @@ impl Tap for RunLogs {
         let qlog = self.qlog.as_mut().and_then(|qlog| qlog.observer(of));
         let events = self.events.as_mut().and_then(|events| events.observer(of));
         both(qlog, events)
+    }
+
+    fn on_when(&mut self, now: Time, when: &When) {
+        if let Some(qlog) = &mut self.qlog {
+            qlog.on_when(now, when);
+        }
     }
 }

@@ -85,8 +85,12 @@ fn lost_packets_are_those_that_the_path_dropped() {
 }
 
 fn events(of: &str, style: Style) -> Vec<Value> {
+    logged(of, LOSSY, style)
+}
+
+fn logged(of: &str, scenario: &str, style: Style) -> Vec<Value> {
     let contestant: Contestant = of.parse().unwrap();
-    let plan = Source::from_text("lossy.toml", LOSSY, Options::default()).plans().unwrap().remove(0);
+    let plan = Source::from_text("lossy.toml", scenario, Options::default()).plans().unwrap().remove(0);
     let folder = tempfile::tempdir().unwrap();
     let mut qlog = Qlog::new(folder.path(), "flow", "").unwrap().styled(style);
     paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut qlog));
@@ -144,4 +148,17 @@ fn chirps_of_a_start_up_are_events() {
         chirps.iter().any(|chirp| chirp["ended"] == "complete" && chirp["packets"].as_u64() > Some(4)),
         "{chirps:?}"
     );
+}
+
+#[test]
+fn what_a_controller_triggers_is_marked() {
+    let lossy = LOSSY.replace("reno@tcp", "bbr3@tcp");
+    let text =
+        format!("{lossy}\n[[when]]\nis = {{ state = \"UP\" }}\ntimes = 2\nset = {{ \"down.delay\" = \"12ms\" }}\n");
+    let events = logged("bbr3@tcp", &text, Style::default());
+    let marks: Vec<&Value> = named(&events, "simulation:marker").collect();
+    let marked = serde_json::json!({ "type": "when", "message": "0 by state" });
+    assert_eq!(marks.iter().map(|mark| &mark["data"]).collect::<Vec<_>>(), [&marked, &marked]);
+    let ups: Vec<&Value> = events.iter().filter(|event| event["data"]["new"] == "UP").collect();
+    assert_eq!((&marks[0]["time"], &marks[1]["time"]), (&ups[0]["time"], &ups[1]["time"]));
 }

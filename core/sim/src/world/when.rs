@@ -161,6 +161,9 @@ impl World<'_> {
             match what {
                 What::Do(place) => {
                     let when = self.whens.watched[place].trigger.when().clone();
+                    if let Some(tap) = &mut self.tap {
+                        tap.on_when(self.now, &when);
+                    }
                     let before = when.set.iter().filter_map(|change| self.apply(change, act)).collect();
                     if let Some(lasts) = when.lasts {
                         let at = self.now + lasts.max(Nanos::from_nanos(1));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use paceline_cc::observe::Event;
 use paceline_cc::{Ack, Cause, Controller, Lost, Nanos, Pacing, Permit, Sent, Telemetry, Time};
-use paceline_experiment::{Layer, Moment, Subject};
+use paceline_experiment::{Layer, Moment, Subject, When};
 use paceline_files::{Draft, OutputError};
 use paceline_transport::HEADER_BYTES;
 use serde_json::{Value, json};
@@ -109,6 +109,21 @@ impl Log {
         if self.failed.is_none() {
             self.failed = self.write(event, controller, layer).err();
         }
+    }
+
+    /// A controller triggered changes of the path or of an application, at this time of the world.
+    pub(super) fn mark(&mut self, at: Time, when: &When) {
+        // Before 0.4 there was no such event.
+        if self.failed.is_some() || self.style.form == Form::V03 || self.first.is_some() {
+            return;
+        }
+        let names: Vec<&str> = when.is.iter().map(|(name, _)| name.as_str()).collect();
+        let data = json!({ "type": "when", "message": format!("{} by {}", when.number, names.join(", ")) });
+        let at = at.as_millis_f64();
+        let write = |file: &mut Draft| {
+            writeln!(file, "\u{1e}{{\"time\":{at:.3},\"name\":\"simulation:marker\",\"data\":{data}}}")
+        };
+        self.failed = self.file().and_then(write).err();
     }
 
     /// Of packets on the path, and of the state of the controller that decides.

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Controller, Hop, Nanos, Rate, Time, chirp};
+use paceline_cc::{Controller, Hop, Nanos, Rate, Time, chirp, labels};
 use serde_json::{Value, json};
 
 use super::Variables;
-use super::words::{states, whole};
+use super::words::whole;
 
 /// Least time between two records of variables, where the state stays (our choice: below every round trip here).
 const SPACING: Nanos = Nanos::from_millis(1);
@@ -38,11 +38,8 @@ impl Described {
             match name {
                 "starting" | "slow_start" => *starting |= value > 0.0,
                 "chirping" => *chirping |= value > 0.0,
-                _ => {
-                    if let Some(names) = states(name) {
-                        *state = names.get(value as usize).copied();
-                    }
-                }
+                "mode" | "state" => *state = labels::of(name).and_then(|names| names.get(value as usize).copied()),
+                _ => {}
             }
             if value.is_finite() {
                 now.push((name, value));

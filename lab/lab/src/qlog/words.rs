@@ -112,12 +112,3 @@ pub(super) const EXACT: u64 = 1 << 53;
 pub(super) fn whole(value: u64) -> Value {
     if value > EXACT { Value::from(value.to_string()) } else { Value::from(value) }
 }
-
-/// Names of the values of a variable that says in which state a controller is.
-pub(super) fn states(variable: &str) -> Option<&'static [&'static str]> {
-    match variable {
-        "mode" => Some(&["Startup", "Drain", "ProbeBW", "ProbeRTT"]),
-        "state" => Some(&["Startup", "Drain", "DOWN", "CRUISE", "REFILL", "UP", "ProbeRTT"]),
-        _ => None,
-    }
-}
