@@ -24,11 +24,13 @@ use crate::controller::{
 use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::units::{Nanos, Rate, Time};
 
+pub use self::constants::Constants;
 use self::losses::{Losses, Tag, Undo};
 use self::model::{Aggregation, Bandwidth, FullPipe, MinRtt, Rounds, Sample};
 use self::outputs::INITIAL_PACKETS;
 use self::states::{Probe, ProbeRtt, State};
 
+mod constants;
 mod losses;
 mod model;
 mod outputs;
@@ -38,6 +40,7 @@ mod tests;
 
 /// BBRv3. See the [module](self).
 pub struct Bbr3 {
+    constants: Constants,
     /// Send quanta that the datapath may hold at once (section 5.5.8).
     budget: f64,
     mss: f64,
@@ -72,9 +75,11 @@ pub struct Bbr3 {
 }
 
 impl Bbr3 {
-    fn new(env: &Env, budget: f64) -> Self {
+    /// With these constants, over a datapath that may hold this many send quanta at once.
+    pub fn new(env: &Env, budget: f64, constants: Constants) -> Self {
         let mss = f64::from(env.mss.max(1));
         let mut bbr = Self {
+            constants,
             budget,
             mss,
             rng: Pcg64::seed_from_u64(env.seed),
@@ -155,7 +160,7 @@ impl Bbr3 {
             self.full.reached,
         );
         if self.rounds.started && !sample.app_limited && !self.full.now {
-            self.full.check(sample.rate.unwrap_or(0.0));
+            self.full.check(sample.rate.unwrap_or(0.0), self.constants.full_rounds);
         }
         self.check_startup(ack, sample, loss_round_start);
         self.check_drain(sample);
@@ -200,7 +205,7 @@ impl Controller for Bbr3 {
             self.app_limited_until = 0;
         }
         self.acknowledge(ack, &sample);
-        self.pace(self.state.pacing_gain());
+        self.pace(self.pacing_gain());
         if self.losses.episode && matches!(ack.phase, Phase::Open | Phase::Cwr) {
             self.losses.episode = false;
             self.restore_cwnd();
@@ -284,7 +289,7 @@ impl Controller for Bbr3 {
         report("full_count", f64::from(self.full.count));
         report("full_now", flag(self.full.now));
         report("full_reached", flag(self.full.reached));
-        report("pacing_gain", self.state.pacing_gain());
+        report("pacing_gain", self.pacing_gain());
         report("cwnd_gain", self.state.cwnd_gain());
         report("probe_wait_ms", self.probe.wait.as_millis_f64());
         report("rounds_since_probe", self.probe.rounds as f64);
@@ -297,7 +302,7 @@ impl Controller for Bbr3 {
 }
 
 fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
-    Box::new(Bbr3::new(env, params.number("budget")))
+    Box::new(Bbr3::new(env, params.number("budget"), Constants::default()))
 }
 
 /// `bbr3` in the registry.

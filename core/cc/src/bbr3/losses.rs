@@ -1,18 +1,9 @@
 //! Losses (section 5.5.10.2), and what becomes of their answers when they were spurious (5.5.11).
 
 use super::Bbr3;
-use super::model::BETA;
 use super::states::State;
 use crate::controller::Lost;
 use crate::units::Time;
-
-/// Share of what was in flight that may be lost before it was too much (`LossThresh`, section 2.8).
-const LOSS_THRESHOLD: f64 = 0.02;
-
-/// Whether `lost` bytes say that `in_flight` bytes were too many.
-pub(super) fn is_too_high(lost: f64, in_flight: f64) -> bool {
-    lost > LOSS_THRESHOLD * in_flight
-}
 
 /// What comes back with a packet: bit 63 for the application's limit, 31 bits for the bytes in flight (saturating), 32 for the
 /// bytes lost until then (modulo 2^32).
@@ -87,6 +78,11 @@ impl Default for Undo {
 }
 
 impl Bbr3 {
+    /// Whether `lost` bytes say that `in_flight` bytes were too many.
+    pub(super) fn is_too_high(&self, lost: f64, in_flight: f64) -> bool {
+        lost > self.constants.loss_threshold * in_flight
+    }
+
     pub(super) fn lose(&mut self, packet: &Lost) {
         let losses = &mut self.losses;
         losses.lost = losses.lost.wrapping_add(packet.bytes);
@@ -98,7 +94,7 @@ impl Bbr3 {
             losses.marked_at = losses.by_acknowledgement.then_some(self.now.unwrap_or(Time::ZERO));
         }
         let tag = Tag::from(packet.tag);
-        if self.probe.is_sample && is_too_high(self.losses.since(tag), tag.in_flight as f64) {
+        if self.probe.is_sample && self.is_too_high(self.losses.since(tag), tag.in_flight as f64) {
             self.answer_too_high(packet, tag);
         }
     }
@@ -108,8 +104,9 @@ impl Bbr3 {
         self.probe.too_high = true;
         self.probe.is_sample = false;
         if !tag.app_limited {
-            let seen = in_flight_at_loss(tag.in_flight as f64, self.losses.since(tag), f64::from(packet.bytes));
-            self.inflight_long = seen.max(BETA * self.target_inflight());
+            let (in_flight, lost, bytes) = (tag.in_flight as f64, self.losses.since(tag), f64::from(packet.bytes));
+            let seen = in_flight_at_loss(in_flight, lost, bytes, self.constants.loss_threshold);
+            self.inflight_long = seen.max(self.constants.beta * self.target_inflight());
         }
         if self.state == State::Up {
             self.undo.state = Some(State::Up);
@@ -137,6 +134,9 @@ impl Bbr3 {
     }
 
     pub(super) fn undo_losses(&mut self) {
+        if !self.constants.undo {
+            return;
+        }
         self.restore_cwnd();
         self.losses.in_round = false;
         self.full.reset(0.0);
@@ -156,10 +156,10 @@ impl Bbr3 {
     }
 }
 
-/// Bytes in flight at which losses crossed the threshold, somewhere within a packet of `bytes` that left with `in_flight` and
+/// Bytes in flight at which losses crossed the `threshold`, a share of them, somewhere within a packet of `bytes` that left with `in_flight` and
 /// since whose departure `lost` were lost (`BBRInflightAtLoss`). The clamp is Linux's: losses that are found late would give
 /// less than what was in flight before.
-pub(super) fn in_flight_at_loss(in_flight: f64, lost: f64, bytes: f64) -> f64 {
+pub(super) fn in_flight_at_loss(in_flight: f64, lost: f64, bytes: f64, threshold: f64) -> f64 {
     let (before, lost_before) = (in_flight - bytes, lost - bytes);
-    before + (LOSS_THRESHOLD * before - lost_before).max(0.0) / (1.0 - LOSS_THRESHOLD)
+    before + (threshold * before - lost_before).max(0.0) / (1.0 - threshold)
 }

@@ -7,20 +7,14 @@ use crate::bbr::filter::MaxFilter;
 use crate::controller::Ack;
 use crate::units::{Nanos, Time};
 
-/// Share of the short-term bounds that a lossy round leaves (`Beta`, section 2.8).
-pub(super) const BETA: f64 = 0.7;
 /// Rounds that the filter of bunched acknowledgements covers (section 2.12) ...
 const EXTRA_ACKED_ROUNDS: u64 = 10;
 /// ... and until the pipe is full.
 const EXTRA_ACKED_ROUNDS_BEFORE: u64 = 1;
 /// Growth of the delivery rate by which a search goes on (section 5.3.1.2).
 const FULL_GROWTH: f64 = 1.25;
-/// Rounds without such growth after which the pipe is full.
-const FULL_ROUNDS: u32 = 3;
 /// Age at which the smallest RTT is taken anew (section 2.16.1).
 const MIN_RTT_WINDOW: Nanos = Nanos::from_secs(10);
-/// Time without a smaller RTT after which ProbeRTT begins (section 2.16.2).
-const PROBE_RTT_INTERVAL: Nanos = Nanos::from_secs(5);
 
 /// What one acknowledgement shows of the path. Volumes in bytes.
 pub(super) struct Sample {
@@ -121,13 +115,14 @@ impl FullPipe {
         *self = Self { bw, count: 0, now: false, reached: self.reached };
     }
 
-    pub(super) fn check(&mut self, rate: f64) {
+    /// `rounds` without growth fill it.
+    pub(super) fn check(&mut self, rate: f64, rounds: u32) {
         if rate >= FULL_GROWTH * self.bw {
             self.reset(rate);
             return;
         }
         self.count += 1;
-        if self.count >= FULL_ROUNDS {
+        if self.count >= rounds {
             self.fill();
         }
     }
@@ -269,8 +264,9 @@ impl Bbr3 {
     pub(super) fn adapt_lower_bounds(&mut self) {
         let probing = matches!(self.state, State::Startup | State::Refill | State::Up);
         if std::mem::take(&mut self.losses.in_round) && !probing {
+            let beta = self.constants.beta;
             let cut =
-                |bound: f64, unset: f64, latest: f64| latest.max(BETA * if bound.is_finite() { bound } else { unset });
+                |bound: f64, unset: f64, latest: f64| latest.max(beta * if bound.is_finite() { bound } else { unset });
             self.bandwidth.short = cut(self.bandwidth.short, self.bandwidth.max(), self.bandwidth.latest);
             self.inflight_short = cut(self.inflight_short, self.cwnd, self.inflight_latest);
         }
@@ -292,7 +288,7 @@ impl Bbr3 {
         let now = self.now();
         let min_rtt = &mut self.min_rtt;
         min_rtt.before = min_rtt.value;
-        min_rtt.expired = now > min_rtt.probed_stamp + PROBE_RTT_INTERVAL;
+        min_rtt.expired = now > min_rtt.probed_stamp + self.constants.probe_rtt_interval;
         if let Some(rtt) = rtt.filter(|&rtt| rtt < min_rtt.probed || min_rtt.expired) {
             (min_rtt.probed, min_rtt.probed_stamp) = (rtt, now);
         }

@@ -18,8 +18,6 @@ const MIN_PACKETS_PER_SECOND: f64 = 1e6 / (1u32 << 24) as f64;
 const QUANTUM_SECONDS: f64 = 1e-3;
 const MIN_QUANTUM_PACKETS: f64 = 2.0;
 const MAX_QUANTUM_BYTES: f64 = 65_536.0;
-/// Share of the long-term bound that is left to other flows (section 2.8).
-const HEADROOM: f64 = 0.15;
 /// Packets more in UP, so that a probe of a small window probes at all (section 5.6.4.2).
 const UP_PACKETS: f64 = 2.0;
 
@@ -28,6 +26,10 @@ impl Bbr3 {
     pub(super) fn pace_first_window(&mut self, rtt: Nanos) {
         let seconds = rtt.max(Nanos::from_micros(1)).as_secs_f64();
         self.pacing_rate = State::Startup.pacing_gain() * self.cwnd / seconds;
+    }
+
+    pub(super) fn pacing_gain(&self) -> f64 {
+        if self.state == State::Drain { self.constants.drain_gain } else { self.state.pacing_gain() }
     }
 
     pub(super) fn pace(&mut self, gain: f64) {
@@ -58,7 +60,7 @@ impl Bbr3 {
         if self.inflight_long.is_infinite() {
             return f64::INFINITY;
         }
-        let left = (HEADROOM * self.inflight_long).max(self.mss);
+        let left = (self.constants.headroom * self.inflight_long).max(self.mss);
         (self.inflight_long - left).max(MIN_PACKETS * self.mss)
     }
 

@@ -3,7 +3,6 @@
 use rand::Rng;
 
 use super::Bbr3;
-use super::losses::is_too_high;
 use super::model::Sample;
 use super::outputs::MIN_PACKETS;
 use crate::controller::{Ack, Phase};
@@ -123,7 +122,10 @@ impl Bbr3 {
         if self.state != State::Startup {
             return;
         }
-        if ranges >= STARTUP_LOSSES && ack.phase == Phase::Recovery && is_too_high(sample.lost, sample.tx_in_flight) {
+        if ranges >= STARTUP_LOSSES
+            && ack.phase == Phase::Recovery
+            && self.is_too_high(sample.lost, sample.tx_in_flight)
+        {
             self.undo.state = Some(State::Startup);
             self.full.fill();
             self.inflight_long = self.bdp(self.bandwidth.bw, 1.0).max(self.inflight_latest);
@@ -188,7 +190,7 @@ impl Bbr3 {
                 AckPhase::Init | AckPhase::Refilling | AckPhase::Feedback => {}
             }
         }
-        if is_too_high(sample.lost, sample.tx_in_flight) || self.inflight_long.is_infinite() {
+        if self.is_too_high(sample.lost, sample.tx_in_flight) || self.inflight_long.is_infinite() {
             return false;
         }
         self.inflight_long = self.inflight_long.max(sample.tx_in_flight);
@@ -226,7 +228,7 @@ impl Bbr3 {
     }
 
     fn is_time_to_go_down(&mut self, sample: &Sample) -> bool {
-        if self.probe.too_high && sample.prior_in_flight + self.mss > self.inflight_long {
+        if self.constants.precaution && self.probe.too_high && sample.prior_in_flight + self.mss > self.inflight_long {
             self.probe.precautionary = true;
             return true;
         }

@@ -36,7 +36,7 @@ struct Flying {
 impl Path {
     fn new(seed: u64) -> Self {
         Self {
-            bbr: Bbr3::new(&Env { seed, ..Env::default() }, 1.0),
+            bbr: Bbr3::new(&Env { seed, ..Env::default() }, 1.0, Constants::default()),
             now: Time::from_millis(1_000),
             seq: 0,
             delivered: 0,
@@ -239,7 +239,7 @@ fn close(value: f64, expected: f64) {
 #[test]
 fn the_first_pacing_rate_is_the_first_window_over_the_smoothed_rtt() {
     for (srtt, expected) in [(20, 2_005_480), (40, 1_002_740), (100, 401_096), (600, 66_849)] {
-        let mut bbr = Bbr3::new(&Env::default(), 3.0);
+        let mut bbr = Bbr3::new(&Env::default(), 3.0, Constants::default());
         assert_eq!(bbr.pacing(), Pacing::Rate(Rate::from_bytes_per_sec(40_109_600)));
         let srtt = Nanos::from_millis(srtt);
         bbr.on_ack(&Ack { bytes: 0, ..crate::testing::ack(Time::from_millis(5), srtt, 0) });
@@ -254,7 +254,7 @@ fn losses_cross_the_threshold_within_a_packet() {
     for (in_flight, lost, expected) in
         [(100.0, 3.0, 99.0), (120.0, 3.0, 119.388), (40.0, 1.0, 39.796), (200.0, 5.0, 199.0)]
     {
-        close(in_flight_at_loss(in_flight, lost, 1.0), expected);
+        close(in_flight_at_loss(in_flight, lost, 1.0, 0.02), expected);
     }
 }
 
@@ -482,7 +482,7 @@ fn a_probe_that_loses_too_much_bounds_what_is_in_flight_once() {
     assert!(bbr.probe.too_high && !bbr.probe.is_sample);
     assert!(!matches!(bbr.state, State::Up));
     // A twentieth of the BDP of 200 packets is lost at once: the threshold lies within it.
-    close(path.packets(bbr.inflight_long), in_flight_at_loss(200.0, 10.0, 10.0));
+    close(path.packets(bbr.inflight_long), in_flight_at_loss(200.0, 10.0, 10.0, 0.02));
 }
 
 #[test]
