@@ -2,6 +2,7 @@
 //! it does to others: RFC 9743's questions. And how each behaves on six standard paths.
 
 pub mod capture;
+pub mod cases;
 pub mod episodes;
 pub mod evaluate;
 pub mod pace;
@@ -17,4 +18,5 @@ pub mod said;
 pub mod script;
 pub mod suite;
 pub mod trajectory;
+pub mod variables;
 pub mod watch;

@@ -1,6 +1,7 @@
 //! A contestant on a rig, watched: by every event of a controller in this process; of the kernel's own TCP, in real time, by samples of
 //! `TCP_INFO`.
 
+use std::collections::BTreeSet;
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +12,9 @@ use paceline_lab::contestant::Contestant;
 use paceline_lab::run::{self, Observers, World};
 use paceline_lab::runner::{Attempt, Task, TaskLabel};
 
+use crate::cases::Case;
 use crate::rig::{Rig, RigError};
+use crate::rules;
 use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
 use crate::watch::FlowWatch;
 
@@ -34,6 +37,13 @@ pub struct Ride {
 }
 
 impl Ride {
+    /// The variables that the rules of its rig look at.
+    fn needs(&self) -> Vec<&'static str> {
+        let here = rules::all().filter(|rule| rule.rig == self.rig);
+        let needs: BTreeSet<&str> = here.flat_map(|rule| rule.needs.iter().copied()).collect();
+        needs.into_iter().collect()
+    }
+
     /// Where its trajectory comes from, and how often it is sampled besides.
     fn watching(&self) -> (Origin, Option<Nanos>) {
         if self.world.is_real() { (Origin::RealTime, Some(STEP)) } else { (Origin::Simulated, None) }
@@ -67,7 +77,7 @@ impl Task for Ride {
         let plan = self.rig.plan(&self.contestant)?;
         let name = self.contestant.to_string();
         let (origin, sample_every) = self.watching();
-        let watch = Arc::new(Mutex::new(FlowWatch::new(&name, 0, origin)));
+        let watch = Arc::new(Mutex::new(FlowWatch::new(&name, 0, origin).with_variables(self.needs())));
         let tap = Some(Arc::clone(&watch) as SharedTap);
         let observers = Observers { sample_every, tap, ..Observers::default() };
         let ended = run::run(&plan, &self.contestant, self.world, &observers)?;
@@ -82,6 +92,11 @@ impl Task for Ride {
             }
         }
         trajectory.facts = self.rig.facts();
+        let begun = trajectory.begun;
+        let since = |at: paceline_cc::Time| at.as_secs_f64() - begun;
+        trajectory.fired = ended.outcome.fired.iter().map(|fired| (fired.when, since(fired.at))).collect();
+        trajectory.unfired =
+            (0..self.rig.case().map_or(0, Case::whens) as u32).any(|when| trajectory.fired(when).is_err());
         let trusted = ended.trusted();
         if !trusted {
             trajectory.notes.push(format!("{}: {DOUBTFUL}", self.rig.name()));

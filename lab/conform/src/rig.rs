@@ -4,6 +4,7 @@ use paceline_lab::contestant::Contestant;
 use paceline_lab::run::RunError;
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 
+use crate::cases::Case;
 use crate::trajectory::Facts;
 
 /// A path with what happens on it.
@@ -27,10 +28,12 @@ pub enum Rig {
     Beside,
     /// 100 Mbit/s, 20 ms, marks from 1 ms of queue on.
     Marking,
+    /// A test case of the BBR draft.
+    Case(&'static Case),
 }
 
 impl Rig {
-    /// Every one.
+    /// Every one but the draft's cases, which are [`crate::cases::ALL`].
     pub const ALL: [Self; 9] = [
         Self::Long,
         Self::Short,
@@ -71,6 +74,7 @@ impl Rig {
                 ..Parts::of("beside", 48.0, 40.0, "droptail:bdp=1", 60)
             },
             Self::Marking => Parts::of("marking", 100.0, 20.0, "step:threshold=1ms,limit=2MB", 30),
+            Self::Case(case) => Parts::of(case.name, case.rate_mbps(), case.rtt_ms(), case.queue, case.seconds),
         }
     }
 
@@ -80,14 +84,28 @@ impl Rig {
         Facts { rate_mbps: Some(rate), rtt_ms: Some(rtt) }
     }
 
+    /// The draft's case that it is.
+    pub const fn case(self) -> Option<&'static Case> {
+        match self {
+            Self::Case(case) => Some(case),
+            _ => None,
+        }
+    }
+
     /// In one line.
     pub fn about(self) -> String {
+        if let Self::Case(case) = self {
+            return case.about();
+        }
         let Parts { rate, rtt, queue, about, .. } = self.parts();
         format!("{rate} Mbit/s, {rtt} ms, {queue}{about}")
     }
 
     /// The scenario that it is, as a file.
     pub fn scenario(self, contestant: &Contestant) -> String {
+        if let Self::Case(case) = self {
+            return case.scenario(&contestant.to_string());
+        }
         let Parts { name, rate, rtt, queue, seconds, more, flows, .. } = self.parts();
         let rate = if more.contains("schedule") { String::new() } else { format!("rate = \"{rate} Mbit/s\"\n") };
         let delay = rtt * 500.0;
@@ -105,7 +123,10 @@ impl Rig {
     /// When the contestant cannot run on it.
     pub fn plan(self, contestant: &Contestant) -> Result<Plan, RigError> {
         let file = format!("conform/{}.toml", self.name());
-        let source = Source::from_text(&file, &self.scenario(contestant), Options::default());
+        let mut source = Source::from_text(&file, &self.scenario(contestant), Options::default());
+        if let Some((name, trace)) = self.case().and_then(Case::trace) {
+            source = source.with_trace(name, trace);
+        }
         source.plans()?.into_iter().next().ok_or(RigError::NoRun)
     }
 }
@@ -159,8 +180,10 @@ mod tests {
     #[test]
     fn every_rig_is_a_scenario() {
         let contestant: Contestant = "cubic@tcp".parse().unwrap();
-        for rig in Rig::ALL {
-            let plan = rig.plan(&contestant).unwrap_or_else(|error| panic!("{error}"));
+        let bbr3: Contestant = "bbr3@tcp".parse().unwrap();
+        for rig in Rig::ALL.into_iter().chain(crate::cases::ALL.iter().map(|case| Rig::Case(case))) {
+            let contestant = if rig.case().is_some() { &bbr3 } else { &contestant };
+            let plan = rig.plan(contestant).unwrap_or_else(|error| panic!("{error}"));
             assert!(plan.own()[0], "{}", rig.name());
         }
     }

@@ -85,6 +85,8 @@ pub struct Rule {
     pub tolerance: &'static str,
     /// Where it is judged.
     pub rig: Rig,
+    /// The controller's own variables that it looks at; without them it is not seen.
+    pub needs: &'static [&'static str],
     /// Measures; an error says why the trajectory does not show it.
     pub measure: fn(&Trajectory) -> Result<Seen, &'static str>,
 }
@@ -93,6 +95,12 @@ impl Rule {
     /// Judges a trajectory.
     pub fn judge(&self, of: &Trajectory) -> RuleVerdict {
         let (low, high) = self.expect;
+        if let Some(name) = self.needs.iter().find(|name| !of.variables.contains_key(**name)) {
+            return RuleVerdict::NotSeen(format!("it needs the controller's variable '{name}', which is not there"));
+        }
+        if of.unfired {
+            return RuleVerdict::NotSeen("what was to change the path never did".to_owned());
+        }
         match (self.measure)(of) {
             Err(why) => RuleVerdict::NotSeen(why.to_owned()),
             Ok(seen) if !seen.value.is_finite() => RuleVerdict::NotSeen("nothing could be measured".to_owned()),
@@ -103,5 +111,26 @@ impl Rule {
                 RuleVerdict::Departs { seen, by }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules;
+    use crate::trajectory::Origin;
+
+    #[test]
+    fn what_is_not_there_or_never_happened_is_not_seen() {
+        let rule = rules::of("bbr3").into_iter().find(|rule| rule.id == "bbr3-a04-rounds").unwrap();
+        let mut bare = Trajectory::new("bare", Origin::Qlog, 1448.0);
+        let why = |of: &Trajectory| match rule.judge(of) {
+            RuleVerdict::NotSeen(why) => why,
+            verdict => panic!("{verdict:?}"),
+        };
+        assert_eq!(why(&bare), "it needs the controller's variable 'state', which is not there");
+        rule.needs.iter().for_each(|name| bare.note(name, 0.0, 1.0));
+        bare.unfired = true;
+        assert_eq!(why(&bare), "what was to change the path never did");
     }
 }

@@ -1,6 +1,7 @@
 //! The rules, one file for each controller.
 
 mod bbr;
+mod bbr3;
 mod copa;
 mod cubic;
 mod marks;
@@ -12,7 +13,8 @@ use crate::rule::Rule;
 
 /// Every rule, by controller.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [reno::RULES, cubic::RULES, bbr::RULES, copa::RULES, marks::RULES, pace::RULES].into_iter().flatten()
+    let window = [reno::RULES, cubic::RULES, bbr::RULES];
+    window.into_iter().chain(bbr3::RULES).chain([copa::RULES, marks::RULES, pace::RULES]).flatten()
 }
 
 /// The rules of a controller, by its name in the registry.

@@ -65,6 +65,7 @@ pub fn json(scores: &[Score]) -> Vec<Value> {
                 "source": rule.source,
                 "measures": rule.measures,
                 "path": rule.rig.name(),
+                "needs": rule.needs,
                 "verdict": verdict.word(),
                 "value": verdict.seen().map(|seen| seen.value),
                 "low": rule.expect.0,
@@ -87,14 +88,15 @@ pub fn json_lines(scores: &[Score]) -> String {
 pub fn rules() -> String {
     let text = |rule: &Rule| {
         format!(
-            "{}\n  {}\n  source: {}\n  measured: {}; expected {} ({})\n  path: {}\n",
+            "{}\n  {}\n  source: {}\n  measured: {}; expected {} ({})\n  path: {}\n{}",
             rule.id,
             rule.says,
             rule.source,
             rule.measures,
             expected(rule.expect),
             rule.tolerance,
-            rule.rig.about()
+            rule.rig.about(),
+            if rule.needs.is_empty() { String::new() } else { format!("  needs: {}\n", rule.needs.join(", ")) },
         )
     };
     rules::all().map(text).collect()
@@ -111,6 +113,7 @@ pub fn rules_json_lines() -> String {
             "low": rule.expect.0,
             "high": rule.expect.1,
             "path": rule.rig.name(),
+            "needs": rule.needs,
         });
         format!("{object}\n")
     };

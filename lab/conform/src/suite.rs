@@ -108,6 +108,8 @@ pub fn judge(
         .iter()
         .enumerate()
         .flat_map(|(index, (_, rules_of))| rigs(rules_of).into_iter().map(move |rig| (index, rig)))
+        // What a controller triggers, the simulator alone does.
+        .filter(|(_, rig)| !world.is_real() || rig.case().is_none_or(|case| case.whens() == 0))
         .collect();
     let ride = |(index, rig): &(usize, Rig)| Ride { contestant: contestants[*index].0.clone(), rig: *rig, world };
     let rides: Vec<Ride> = runs.iter().map(ride).collect();

@@ -1,5 +1,7 @@
 //! What is known of a flow over time: its window, what is in flight, round trips, deliveries, its pace.
 
+use std::collections::BTreeMap;
+
 use crate::pace::Paces;
 
 /// Most points of a trajectory: an hour at a point a millisecond (our choice: about 300 MB).
@@ -95,6 +97,14 @@ pub struct Trajectory {
     pub states: Vec<(f64, String)>,
     /// How its packets left, where every departure is known.
     pub paces: Paces,
+    /// The controller's own variables by name, where the source has them: seconds and value, on each change.
+    pub variables: BTreeMap<&'static str, Vec<(f64, f64)>>,
+    /// Seconds at which a `[[when]]` of its path acted, with its number.
+    pub fired: Vec<(u32, f64)>,
+    /// One of them never did.
+    pub unfired: bool,
+    /// Seconds of its run at which it began.
+    pub begun: f64,
     /// What its reader has to say of it: a line each.
     pub notes: Vec<String>,
 }
@@ -111,6 +121,10 @@ impl Trajectory {
             losses: Vec::new(),
             states: Vec::new(),
             paces: Paces::default(),
+            variables: BTreeMap::new(),
+            fired: Vec::new(),
+            unfired: false,
+            begun: 0.0,
             notes: Vec::new(),
         }
     }

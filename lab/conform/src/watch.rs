@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::event_log::{LogError, Reader};
 use paceline_cc::observe::{Answers, Event, Observer};
-use paceline_cc::{Controller, Pacing, Phase as Repair};
+use paceline_cc::{Controller, Loss, Pacing, Phase as Repair, Timeout};
 use paceline_experiment::{Layer, Subject, Tap};
 
 use crate::pace::PaceMeter;
 use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
+use crate::variables::{LOST, SENT};
 
 /// Least seconds between two points without a change of phase (our choice: below every round trip here).
 const SPACING: f64 = 0.001;
@@ -20,12 +21,19 @@ pub struct FlowWatch {
     seen: Option<Arc<Mutex<Eye>>>,
     name: String,
     origin: Origin,
+    variables: Vec<&'static str>,
 }
 
 impl FlowWatch {
     /// Of the flow with this number, counted in the order of starts from 0, in a run of this kind.
     pub fn new(name: &str, flow: u32, origin: Origin) -> Self {
-        Self { flow, seen: None, name: name.to_owned(), origin }
+        Self { flow, seen: None, name: name.to_owned(), origin, variables: Vec::new() }
+    }
+
+    /// With these variables of its controller, and a point for every event.
+    #[must_use]
+    pub fn with_variables(self, variables: Vec<&'static str>) -> Self {
+        Self { variables, ..self }
     }
 
     /// What was seen; without points when the flow never started.
@@ -45,7 +53,10 @@ impl Tap for FlowWatch {
             return None;
         }
         let mss = f64::from(of.env.mss.max(1));
-        let eye = Arc::new(Mutex::new(Eye::new(Trajectory::new(self.name.as_str(), self.origin, mss))));
+        let eye = Arc::new(Mutex::new(Eye {
+            wanted: self.variables.clone(),
+            ..Eye::new(Trajectory::new(self.name.as_str(), self.origin, mss))
+        }));
         self.seen = Some(Arc::clone(&eye));
         Some(Box::new(eye))
     }
@@ -74,18 +85,25 @@ struct Eye {
     /// What was last known.
     now: TrajectoryPoint,
     pace: PaceMeter,
+    /// Variables that are noted.
+    wanted: Vec<&'static str>,
+    /// Packets declared lost so far.
+    lost: usize,
 }
 
 impl Observer for Eye {
     fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
         self.see(event, &Answers::of(controller));
+        if !self.wanted.is_empty() {
+            self.note(event.now().as_secs_f64() - self.begun.unwrap_or_default(), controller);
+        }
     }
 }
 
 impl Eye {
     fn new(trajectory: Trajectory) -> Self {
         let pace = PaceMeter::new(trajectory.mss as u32);
-        Self { trajectory, begun: None, now: TrajectoryPoint::default(), pace }
+        Self { trajectory, begun: None, now: TrajectoryPoint::default(), pace, wanted: Vec::new(), lost: 0 }
     }
 
     /// What was seen; `then` is what it sees next.
@@ -94,12 +112,33 @@ impl Eye {
         Trajectory { paces: pace.finish(), ..std::mem::replace(&mut self.trajectory, then) }
     }
 
+    /// The variables that have changed.
+    fn note(&mut self, t: f64, controller: &dyn Controller) {
+        let Self { trajectory, wanted, .. } = self;
+        controller.describe(&mut |name, value| {
+            if wanted.contains(&name) {
+                trajectory.note(name, t, value);
+            }
+        });
+    }
+
     /// `event` happened, and this is what the controller answers then.
     fn see(&mut self, event: &Event<'_>, answers: &Answers) {
         let mss = self.trajectory.mss;
         let at = event.now().as_secs_f64();
         let t = at - *self.begun.get_or_insert(at);
         self.pace.see(t, event, answers);
+        self.trajectory.begun = at - t;
+        match event {
+            Event::Sent(sent, _) if self.wanted.contains(&SENT) => self.trajectory.note(SENT, t, sent.seq as f64 / mss),
+            Event::Lost(Loss { packets, .. }) | Event::Timeout(Timeout { packets, .. })
+                if self.wanted.contains(&LOST) =>
+            {
+                self.lost += packets.len();
+                self.trajectory.note(LOST, t, self.lost as f64);
+            }
+            _ => {}
+        }
         let before = self.now;
         let mut always = false;
         match event {
@@ -136,7 +175,7 @@ impl Eye {
             Pacing::Free | Pacing::Gap(_) => None,
         };
         let last = self.trajectory.points.last().map_or(-1.0, |point| point.t);
-        if always || before.phase != self.now.phase || t - last >= SPACING {
+        if always || !self.wanted.is_empty() || before.phase != self.now.phase || t - last >= SPACING {
             self.trajectory.push(self.now);
         }
     }

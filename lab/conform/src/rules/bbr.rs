@@ -20,6 +20,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (2.6, 3.1),
         tolerance: "10 %: the bandwidth filter at the end of Startup",
         rig: Rig::Deep,
+        needs: &[],
         measure: |of| early(of, |pace, kept| pace > kept),
     },
     Rule {
@@ -31,6 +32,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.3, 0.4),
         tolerance: "15 %: the bandwidth filter at the end of Startup",
         rig: Rig::Deep,
+        needs: &[],
         measure: |of| early(of, |pace, kept| pace < kept),
     },
     Rule {
@@ -42,6 +44,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (1.2, 1.3),
         tolerance: "4 %",
         rig: Rig::Deep,
+        needs: &[],
         measure: |of| share(of, 0.97),
     },
     Rule {
@@ -53,6 +56,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.71, 0.79),
         tolerance: "5 %",
         rig: Rig::Deep,
+        needs: &[],
         measure: |of| share(of, 0.03),
     },
     Rule {
@@ -64,6 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (7.0, 11.0),
         tolerance: "each phase ends with the acknowledgement after its round trip; the probe lasts until the queue shows",
         rig: Rig::Deep,
+        needs: &[],
         measure: cycle,
     },
     Rule {
@@ -75,6 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.0, 11.5),
         tolerance: "a round trip, and the way down to 4 packets",
         rig: Rig::Deep,
+        needs: &[],
         measure: probe_rtt,
     },
     Rule {
@@ -86,6 +92,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (1.85, 2.6),
         tolerance: "upwards what bursts and stretched acknowledgements add",
         rig: Rig::Deep,
+        needs: &[],
         measure: cwnd_gain,
     },
     Rule {
@@ -97,6 +104,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.82, 1.0),
         tolerance: "headers take 3.5 %, losses 1 %, ProbeRTT 2 %",
         rig: Rig::Lossy,
+        needs: &[],
         measure: lossy,
     },
 ];

@@ -19,6 +19,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (1.8, 2.15),
         tolerance: "10 %",
         rig: Rig::Endless,
+        needs: &[],
         measure: start::growth,
     },
     Rule {
@@ -30,6 +31,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.8, 2.75),
         tolerance: "section 2.2 has 2.5/delta as the highest queue of a lone flow's cycle; 1 is the target itself",
         rig: Rig::Endless,
+        needs: &[],
         measure: target,
     },
     Rule {
@@ -41,6 +43,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.8, 1.0),
         tolerance: "intervals are not aligned to the cycles",
         rig: Rig::Endless,
+        needs: &[],
         measure: empties,
     },
     Rule {
@@ -52,6 +55,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.45, 1.6),
         tolerance: "the paper's flows come within a factor of two of their share",
         rig: Rig::Beside,
+        needs: &[],
         measure: competes,
     },
 ];

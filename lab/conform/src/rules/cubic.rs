@@ -24,6 +24,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.67, 0.74),
         tolerance: "whole packets; the flight instead of the window may be taken",
         rig: Rig::Long,
+        needs: &[],
         measure: reno::kept,
     },
     Rule {
@@ -35,6 +36,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.3, 0.53),
         tolerance: "where the curve begins is known to half a round trip: a quarter to a third of C",
         rig: Rig::Long,
+        needs: &[],
         measure: curve,
     },
     Rule {
@@ -46,6 +48,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (-0.06, 0.06),
         tolerance: "the plateau without fast convergence is 0.15 higher",
         rig: Rig::Falling,
+        needs: &[],
         measure: convergence,
     },
     Rule {
@@ -57,6 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.75, 1.3),
         tolerance: "whole packets of windows of about 30",
         rig: Rig::Short,
+        needs: &[],
         measure: friendly,
     },
     Rule {
@@ -68,6 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.9, 1.35),
         tolerance: "slow start doubles; congestion avoidance adds 5 % before the first loss",
         rig: Rig::Long,
+        needs: &[],
         measure: start::growth_before_loss,
     },
     Rule { id: "cubic-once", controller: WHO, source: "RFC 9438 section 4.6", rig: Rig::Long, ..reno::ONCE },

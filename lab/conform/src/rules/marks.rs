@@ -24,6 +24,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.7, 1.4),
         tolerance: "marks that come late, and a cut that falls into two round trips",
         rig: Rig::Marking,
+        needs: &[],
         measure: proportional,
     },
     Rule {
@@ -35,6 +36,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.85, 1.1),
         tolerance: "a round trip is that of the sample: one late; none in the round trip of a cut",
         rig: Rig::Marking,
+        needs: &[],
         measure: growth,
     },
     Rule {
@@ -54,6 +56,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.5, 1.4),
         tolerance: "as DCTCP's; alpha is averaged over 25 ms, so that on a path of 20 ms it is a fifth lower, and its cut too",
         rig: Rig::Marking,
+        needs: &[],
         measure: proportional,
     },
     Rule {
@@ -65,6 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.75, 1.3),
         tolerance: "the RTT moves by a fifth between reductions, its square by two fifths",
         rig: Rig::Marking,
+        needs: &[],
         measure: independence,
     },
     Rule {

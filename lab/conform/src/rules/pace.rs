@@ -14,6 +14,7 @@ const KEPT: Rule = Rule {
     expect: (0.97, 1.03),
     tolerance: "3 %, our choice: a host's timers, and a change of the rate within a gap",
     rig: Rig::Deep,
+    needs: &[],
     measure: |of| Seen::median(of.paces.kept.clone()).ok_or("pace alone held no packet back for 100 ms"),
 };
 
@@ -27,6 +28,7 @@ const EARLY: Rule = Rule {
     expect: (0.0, 1.05),
     tolerance: "1 ms, our choice as in Linux: what a datapath that was held up may catch up",
     rig: Rig::Deep,
+    needs: &[],
     measure: early,
 };
 

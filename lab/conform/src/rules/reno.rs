@@ -18,6 +18,7 @@ pub(super) const HALVING: Rule = Rule {
     expect: (0.47, 0.54),
     tolerance: "whole packets of windows of about 80",
     rig: Rig::Middle,
+    needs: &[],
     measure: kept,
 };
 
@@ -31,6 +32,7 @@ pub(super) const ONCE: Rule = Rule {
     expect: (0.0, 0.0),
     tolerance: "none",
     rig: Rig::Middle,
+    needs: &[],
     measure: repeated,
 };
 
@@ -44,6 +46,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (1.45, 2.1),
         tolerance: "at most doubling; 1.5 where every second packet is acknowledged and acknowledgements are counted",
         rig: Rig::Middle,
+        needs: &[],
         measure: start::growth,
     },
     HALVING,
@@ -56,6 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         expect: (0.85, 1.1),
         tolerance: "a round trip is that of the sample: one late",
         rig: Rig::Middle,
+        needs: &[],
         measure: slope,
     },
     ONCE,

@@ -421,19 +421,6 @@ impl Plan {
         flows.iter().zip(&self.ways).flat_map(of).collect()
     }
 
-    /// The same with what their controllers trigger.
-    fn watched_flows(&self, contestant: &Contestant) -> Result<Vec<config::Flow>, KeyError> {
-        let mut flows = self.flows(contestant);
-        let mut first = 0;
-        for (place, of) in self.scenario.flows().iter().enumerate() {
-            if let Some(flow) = flows.get_mut(first) {
-                flow.when = self.scenario.triggers(&self.graph, place, &flow.controller)?;
-            }
-            first += of.count as usize;
-        }
-        Ok(flows)
-    }
-
     fn cross(&self) -> Vec<config::Cross> {
         let ways = self.ways.iter().skip(self.scenario.flows().len());
         self.scenario.cross.iter().zip(ways).map(|(cross, way)| cross.of(*way)).collect()

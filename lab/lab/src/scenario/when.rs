@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use paceline_cc::foreign::printable;
 use paceline_cc::names::{either, nearest};
 use paceline_cc::{Env, Nanos, Rate, Spec, Time, labels};
-use paceline_experiment::{Change, Condition, Does, Graph, When as Trigger, Workload};
+use paceline_experiment::{Change, Condition, Does, Graph, When as Trigger, Workload, config};
 use paceline_path::{Changeable, LossModel, PathChange, Rates, Reorder};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Flow, KeyError, Scenario, Who};
+use super::{Flow, KeyError, Plan, Scenario, Who};
+use crate::contestant::Contestant;
 
 /// A `[[when]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,6 +206,21 @@ impl Scenario {
         };
         let before: u32 = flows[..place].iter().map(|flow| flow.count).sum();
         Ok(Change::Application { flow: before, does })
+    }
+}
+
+impl Plan {
+    /// The flows of its world, with what their controllers trigger.
+    pub(super) fn watched_flows(&self, contestant: &Contestant) -> Result<Vec<config::Flow>, KeyError> {
+        let mut flows = self.flows(contestant);
+        let mut first = 0;
+        for (place, of) in self.scenario.flows().iter().enumerate() {
+            if let Some(flow) = flows.get_mut(first) {
+                flow.when = self.scenario.triggers(&self.graph, place, &flow.controller)?;
+            }
+            first += of.count as usize;
+        }
+        Ok(flows)
     }
 }
 
