@@ -6,6 +6,7 @@ use std::sync::Arc;
 use paceline_cc::{Bytes, Nanos, Rate, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::bucket::Bucket;
 use crate::change::Changeable;
 use crate::changing::Changing;
 use crate::delay::{Delay, VaryingDelay};
@@ -23,7 +24,7 @@ use crate::wifi::{Media, Seat, Wifi, WifiRole};
 
 mod check;
 
-/// One direction of a path, as in a scenario file: a link (`rate`, `schedule`, `trace` or `wifi`; none of them means that
+/// One direction of a path, as in a scenario file: a link (`rate`, `schedule`, `trace`, `bucket` or `wifi`; none of them means that
 /// nothing limits), what it does to packets, and how far it is.
 ///
 /// Packets pass policer, link, loss, duplication, reordering, delay, in this order.
@@ -54,6 +55,9 @@ pub struct Direction {
     /// When nothing has waited for this long, the load is light again; as soon as nothing waits without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub light_after: Option<Nanos>,
+    /// A token bucket, which lets bursts pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<Bucket>,
     /// A Wi-Fi link, whose other direction is one too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Wifi>,
@@ -134,9 +138,16 @@ fn field(field: &'static str, problem: impl Into<String>, fix: &'static str) -> 
 }
 
 impl Direction {
+    /// How many links are given; one is right, or none.
+    fn links_given(&self) -> usize {
+        let paced = [self.rate.is_some(), self.schedule.is_some(), self.trace.is_some()];
+        let kinds = paced.into_iter().chain([self.bucket.is_some(), self.wifi.is_some()]);
+        kinds.filter(|given| *given).count()
+    }
+
     /// Whether there is a link: something that limits.
     pub fn has_link(&self) -> bool {
-        self.rate.is_some() || self.schedule.is_some() || self.trace.is_some() || self.wifi.is_some()
+        self.links_given() > 0
     }
 
     /// The delay without queues and jitter, at the start: what a round trip is made of.
@@ -157,6 +168,8 @@ impl Direction {
         self.check()?;
         let schedule = if let Some(rate) = self.rate {
             Schedule::constant(rate)
+        } else if let Some(bucket) = &self.bucket {
+            Schedule::constant(bucket.rate)
         } else if let Some(wifi) = &self.wifi {
             Schedule::constant(wifi.nominal())
         } else if let Some(Rates::Markov { markov }) = &self.schedule {
@@ -254,12 +267,18 @@ impl Direction {
     ) -> Result<Path<P>, PathError> {
         let mut path = Path::new();
         let schedule = self.schedule(seed, load)?;
-        if let Some(policer) = self.policer {
-            if let Some(largest) = self.largest_packet.filter(|largest| policer.burst.0 < u64::from(*largest)) {
-                let problem =
-                    format!("it holds {} bytes, and a packet has {largest}: nothing could pass", policer.burst.0);
-                return Err(field("policer.burst", problem, "give room for a packet, such as 125kB"));
+        let holds = |key, burst: Bytes| match self.largest_packet {
+            Some(largest) if burst.0 < u64::from(largest) => {
+                let problem = format!("it holds {} bytes, and a packet has {largest}: nothing could pass", burst.0);
+                Err(field(key, problem, "give room for a packet, such as 125kB"))
             }
+            _ => Ok(()),
+        };
+        if let Some(bucket) = &self.bucket {
+            holds("bucket.burst", bucket.burst())?;
+        }
+        if let Some(policer) = self.policer {
+            holds("policer.burst", policer.burst)?;
             path = path.policer(Policing::new(policer));
             if policer.per == PolicerScope::Flow {
                 path = path.telling_flows_apart();
@@ -269,11 +288,14 @@ impl Direction {
             let default = if self.wifi.is_some() { WIFI_QUEUE } else { DEFAULT_QUEUE };
             let spec = self.queue.unwrap_or(default);
             let queue = self.make_queue(&spec, schedule.mean_rate(), base_rtt, seed)?;
-            if matches!(spec, QueueSpec::FqCoDel { .. }) {
+            if matches!(spec, QueueSpec::FqCoDel { .. } | QueueSpec::Fq { .. }) {
                 path = path.telling_flows_apart();
             }
             path = match &self.wifi {
-                None => path.link(Link::new(schedule, queue)),
+                None => path.link(match self.bucket {
+                    Some(bucket) => Link::shaped(bucket, queue),
+                    None => Link::new(schedule, queue),
+                }),
                 Some(wifi) => {
                     let fix = "build both directions of the link, each in its seat";
                     let seat = seat.ok_or_else(|| field("wifi", "one direction alone has no medium", fix))?;

@@ -30,7 +30,7 @@ pub mod synth;
 pub mod trace;
 pub mod wifi;
 
-pub use bucket::TokenBucket;
+pub use bucket::{Bucket, TokenBucket};
 pub use change::{Changeable, PathChange};
 pub use changing::Changing;
 pub use config::{Direction, PathError, build_link, check_link};

@@ -8,6 +8,7 @@
 
 use paceline_cc::{Nanos, Rate, Time};
 
+use crate::bucket::{Bucket, TokenBucket};
 use crate::change::PathChange;
 use crate::fate::{DropReason, Ledger};
 use crate::light::Opportunities;
@@ -43,6 +44,8 @@ fn in_bytes(limit: QueueBound, rate: Rate) -> QueueBound {
 enum Server {
     /// Serves at a rate; how long the packet in service is on the wire.
     Rate { sending: Nanos },
+    /// Serves as a token bucket permits; what it holds, and how long the packet in service is on the wire.
+    Bucket { tokens: TokenBucket, burst: u64, peak: Option<Rate>, sending: Nanos },
     /// Serves at opportunities: what is left of the one in use (0: not begun) and of the packet in service.
     Trace { opportunities: Opportunities, credit: u32, left: u32 },
 }
@@ -60,6 +63,14 @@ impl<P: Send> Link<P> {
         Self { schedule, queue, timed, server, serving: None, began, due, ledger: Ledger::default(), meter: None }
     }
 
+    /// An idle link that is shaped by a bucket.
+    pub fn shaped(bucket: Bucket, queue: Box<dyn Queue<P>>) -> Self {
+        let burst = bucket.burst().0;
+        let tokens = TokenBucket::new(bucket.rate, burst);
+        let server = Server::Bucket { tokens, burst, peak: bucket.peak, sending: Nanos::ZERO };
+        Self { server, ..Self::new(Schedule::constant(bucket.rate), queue) }
+    }
+
     /// What it serves by.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
@@ -75,6 +86,7 @@ impl<P: Send> Link<P> {
         let rest = match (&self.serving, &self.server) {
             (None, _) => 0,
             (Some(_), Server::Trace { left, .. }) => work_of(u64::from(*left)),
+            (Some(packet), Server::Bucket { .. }) => work_of(u64::from(packet.size)),
             (Some(packet), Server::Rate { .. }) => {
                 let whole = work_of(u64::from(packet.size));
                 if self.due == Time::NEVER { whole } else { self.schedule.work_between(now, self.due).min(whole) }
@@ -147,6 +159,10 @@ impl<P: Send> Link<P> {
                 let (end, on_wire) = self.schedule.send(now, packet.size);
                 *sending = on_wire;
                 end
+            }
+            (Some(packet), Server::Bucket { tokens, peak, sending, .. }) => {
+                *sending = peak.map_or(Nanos::ZERO, |peak| peak.time_for(u64::from(packet.size)));
+                tokens.ready(now, packet.size).max(now + *sending)
             }
             _ => Time::NEVER,
         };
@@ -235,11 +251,17 @@ impl<P: Send> Element<P> for Link<P> {
         if self.timed {
             self.ledger.wait = self.wait(now);
         }
+        if let Server::Bucket { burst, .. } = self.server
+            && u64::from(packet.size) > burst
+        {
+            self.ledger.drop_full(packet);
+            return;
+        }
         self.queue.push(now, packet, &mut self.ledger);
         let begins = self.due == Time::NEVER && self.serving.is_none() && self.ledger.stats.queued.packets > 0;
         match &mut self.server {
-            Server::Rate { .. } if begins => self.start(now),
-            Server::Rate { .. } => {}
+            Server::Rate { .. } | Server::Bucket { .. } if begins => self.start(now),
+            Server::Rate { .. } | Server::Bucket { .. } => {}
             Server::Trace { opportunities, left, .. } => {
                 let served = if self.serving.is_some() { u64::from(*left) } else { 0 };
                 if begins {
@@ -263,10 +285,16 @@ impl<P: Send> Element<P> for Link<P> {
         if self.due > now {
             return None;
         }
-        let Server::Rate { sending } = self.server else { return self.use_opportunities(now) };
+        let sending = match self.server {
+            Server::Rate { sending } | Server::Bucket { sending, .. } => sending,
+            Server::Trace { .. } => return self.use_opportunities(now),
+        };
         let end = self.due;
         self.ledger.stats.advance(end, self.serving.is_some());
         let packet = self.serving.take()?;
+        if let Server::Bucket { tokens, .. } = &mut self.server {
+            tokens.take(end, packet.size);
+        }
         let packet = self.finish(end, sending, packet);
         self.start(end);
         Some(packet)
@@ -279,7 +307,7 @@ mod tests {
     use crate::queue::{DropTail, QueueBound};
     use crate::row::Path;
     use crate::trace::Trace;
-    use paceline_cc::Codepoint;
+    use paceline_cc::{Bytes, Codepoint};
     use std::sync::Arc;
 
     fn packet(size: u32, body: u32) -> Packet<u32> {
@@ -425,5 +453,46 @@ mod tests {
             |path: &mut Path<u32>, at: u64| path.snapshot(Time::from_millis(at)).and_then(|s| s.limit_packets());
         assert_eq!((packets(&mut path, 0), packets(&mut path, 10)), (Some(160), Some(80)));
         assert_eq!(path.room(1500), Some(240_000));
+    }
+
+    fn shaped(burst: u64, peak: Option<f64>) -> Path<u32> {
+        let (rate, peak) = (Rate::from_mbps(12.0), peak.map(Rate::from_mbps));
+        let bucket = Bucket { rate, burst: Some(Bytes(burst)), peak };
+        Path::new().link(Link::shaped(bucket, Box::new(DropTail::new(QueueBound::NONE))))
+    }
+
+    #[test]
+    fn a_bucket_lets_a_burst_pass_and_then_its_rate() {
+        // Idle for 1 s, then ten: four at once, the others a millisecond apart.
+        let mut path = shaped(6000, None);
+        (0..10).for_each(|body| path.push(Time::from_millis(1000), packet(1500, body)));
+        let left: Vec<u64> = drain(&mut path).into_iter().map(|(_, at)| at - 1_000_000).collect();
+        assert_eq!(left, [0, 0, 0, 0, 1000, 2000, 3000, 4000, 5000, 6000]);
+        // At 48 Mbit/s a packet takes 0.25 ms while credit lasts, and meanwhile earns a quarter of one.
+        let mut path = shaped(3000, Some(48.0));
+        (0..5).for_each(|body| path.push(Time::ZERO, packet(1500, body)));
+        let first = path.pop(Time::from_millis(1)).expect("served");
+        assert_eq!((first.delay.transmission, first.delay.queue), (Nanos::from_micros(250), Nanos::ZERO));
+        assert_eq!(drain(&mut path), [(1, 500), (2, 1250), (3, 2250), (4, 3250)]);
+        // What is longer than the bucket never passes.
+        let mut path = shaped(1500, None);
+        path.push(Time::ZERO, packet(1501, 0));
+        assert_eq!((path.next(), path.stats(Time::ZERO).expect("a link").full.packets), (Time::NEVER, 1));
+    }
+
+    #[test]
+    fn a_bucket_of_one_packet_whose_peak_is_its_rate_is_that_rate() {
+        let mut pair = [shaped(1500, Some(12.0)), path(Schedule::constant(Rate::from_mbps(12.0)), QueueBound::NONE)];
+        let mut stream = crate::random::Stream::new(3, crate::random::Purpose::Loss);
+        let mut now = Time::ZERO;
+        for body in 0..2000 {
+            now += Nanos::from_millis(1).mul_f64(stream.exponential());
+            let size = 40 + (stream.unit() * 1460.0) as u32;
+            pair.iter_mut().for_each(|path| path.push(now, packet(size, body)));
+        }
+        let [bucket, rate] = pair.map(|mut path| drain(&mut path));
+        assert_eq!(bucket.len(), rate.len());
+        // Within the time of a packet.
+        assert!(bucket.iter().zip(&rate).all(|(one, other)| one.0 == other.0 && one.1.abs_diff(other.1) <= 1000));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_path::{
-    Direction, DrawSpan, DropReason, DroppedPacket, Gilbert, Jitter, LossModel, Markov, Packet, Path, Policer,
+    Bucket, Direction, DrawSpan, DropReason, DroppedPacket, Gilbert, Jitter, LossModel, Markov, Packet, Path, Policer,
     PolicerScope, QueueSpec, Rates, Reorder, Schedule, Trace, from_table,
 };
 use proptest::prelude::*;
@@ -29,6 +29,7 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
         "codel:target=1ms,interval=10ms,limit=50packets",
         "fq_codel:target=1ms,interval=10ms,quantum=2kB,limit=20packets",
         "fq_codel:limit=9kB",
+        "fq:flow_limit=9packets,ce_threshold=1ms,limit=20packets",
         "pie:target=2ms,update=2ms,burst=5ms,limit=50packets",
         "red:min=2,max=6,weight=0.2,limit=20packets",
         "step:threshold=1ms,limit=15kB",
@@ -53,6 +54,10 @@ fn links() -> impl Strategy<Value = Direction> {
             Direction { schedule: Some(Rates::Markov { markov }), ..Direction::default() }
         }),
         Just(Direction { trace: Some("t".to_owned()), ..Direction::default() }),
+        (rates(), 4_000u64..50_000, prop::option::of(1u64..9)).prop_map(|(rate, burst, times)| {
+            let peak = times.map(|times| Rate::from_bytes_per_sec(rate.as_bytes_per_sec() * times));
+            Direction { bucket: Some(Bucket { rate, burst: Some(Bytes(burst)), peak }), ..Direction::default() }
+        }),
         (1u64..20_000, prop::option::of(millis(0..50))).prop_map(|(below, light_after)| Direction {
             trace: Some("t".to_owned()),
             light_trace: Some("light".to_owned()),
@@ -108,7 +113,7 @@ fn directions() -> impl Strategy<Value = Direction> {
             Direction {
                 policer: policer.filter(|_| linked),
                 queue: linked.then_some(queue),
-                outages: if linked { outages } else { Vec::new() },
+                outages: if linked && link.bucket.is_none() { outages } else { Vec::new() },
                 loss,
                 duplicate,
                 reorder,
@@ -208,6 +213,20 @@ proptest! {
         prop_assert_eq!(by_flow, dropped);
         let marked: u64 = stats.flows.values().map(|flow| flow.marked.packets).sum();
         prop_assert_eq!(marked, stats.marked.packets);
+        if let (Some(bucket), None) = (&direction.bucket, direction.duplicate) {
+            // Departures from the link: what came behind it is known.
+            let behind = |packet: &Packet<Body>| packet.entered - packet.delay.propagation;
+            let mut left: Vec<(Time, u128)> = popped.iter().map(|packet| (behind(packet), packet.size.into())).collect();
+            left.sort();
+            for first in 0..left.len() {
+                let mut bytes = 0;
+                for last in &left[first..] {
+                    bytes += last.1;
+                    let earned = u128::from(bucket.rate.as_bytes_per_sec()) * u128::from((last.0 - left[first].0).as_nanos());
+                    prop_assert!(bytes * 1_000_000_000 <= u128::from(bucket.burst().0) * 1_000_000_000 + earned);
+                }
+            }
+        }
         for packet in &popped {
             let delay = packet.delay.propagation + packet.delay.queue + packet.delay.transmission;
             prop_assert_eq!(packet.body.pushed + delay, packet.entered);
@@ -222,14 +241,14 @@ proptest! {
             let (low, classic): (Vec<_>, Vec<_>) = popped.iter().partition(|packet| packet.body.number % 4 >= 2);
             let dual = matches!(direction.queue, Some(QueueSpec::DualPi2 { .. }));
             let whole = if dual { Vec::new() } else { popped.iter().collect() };
-            let apart = matches!(direction.queue, Some(QueueSpec::FqCoDel { .. }));
+            let apart = matches!(direction.queue, Some(QueueSpec::FqCoDel { .. } | QueueSpec::Fq { .. }));
             let flow = |flow| popped.iter().filter(move |packet| packet.flow == flow).collect();
             for queue in if apart { [flow(0), flow(1), flow(2)] } else { [low, classic, whole] } {
                 prop_assert!(queue.windows(2).all(|pair| pair[0].body.number <= pair[1].body.number));
             }
         }
         if let Some(schedule) = direction.schedule(seed, &load).expect("valid") {
-            prop_assert!(stats.delivered.bytes <= schedule.capacity(Time::ZERO, end));
+            prop_assert!(direction.bucket.is_some() || stats.delivered.bytes <= schedule.capacity(Time::ZERO, end));
         }
     }
 

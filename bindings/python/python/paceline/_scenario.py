@@ -25,6 +25,7 @@ class Direction(TypedDict, total=False):
     light_trace: Path
     light_below: Size
     light_after: str
+    bucket: dict[str, str]
     wifi: dict[str, Any]
     policer: dict[str, str]
     queue: str

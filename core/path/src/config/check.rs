@@ -3,6 +3,7 @@
 use paceline_cc::{Bytes, Nanos, Rate};
 
 use super::{Direction, PathError, field};
+use crate::bucket::Bucket;
 use crate::loss::LossModel;
 use crate::queue::{QueueBound, QueueSpec};
 use crate::schedule::Rates;
@@ -10,14 +11,17 @@ use crate::schedule::Rates;
 impl Direction {
     /// Checks every field; what [`Direction::build`] would refuse, but for the trace.
     pub fn check(&self) -> Result<(), PathError> {
-        let kinds = [self.rate.is_some(), self.schedule.is_some(), self.trace.is_some(), self.wifi.is_some()];
-        let links = kinds.iter().filter(|set| **set).count();
+        let links = self.links_given();
         if links > 1 {
-            let (key, of) = match self.wifi {
-                Some(_) => ("wifi", "rate, schedule, trace and wifi"),
-                None => ("rate", "rate, schedule and trace"),
+            let (key, of) = match (self.bucket, &self.wifi) {
+                (Some(_), _) => ("bucket", "rate, schedule, trace, bucket and wifi"),
+                (None, Some(_)) => ("wifi", "rate, schedule, trace and wifi"),
+                (None, None) => ("rate", "rate, schedule and trace"),
             };
             return Err(field(key, format!("more than one of {of} is given"), "keep one of them"));
+        }
+        if let Some(bucket) = &self.bucket {
+            self.check_bucket(bucket)?;
         }
         if let Some(wifi) = &self.wifi {
             wifi.check().map_err(|(key, problem, fix)| field(key, problem, fix))?;
@@ -95,6 +99,22 @@ impl Direction {
         }
         self.check_random()?;
         self.check_delay()
+    }
+
+    fn check_bucket(&self, bucket: &Bucket) -> Result<(), PathError> {
+        if bucket.rate == Rate::ZERO {
+            return Err(field("bucket.rate", "at a rate of 0 nothing passes", "give one above 0, such as 20 Mbit/s"));
+        }
+        if bucket.burst == Some(Bytes(0)) {
+            return Err(field("bucket.burst", "it holds no packet", "give room for one, such as 30kB"));
+        }
+        if bucket.peak.is_some_and(|peak| peak < bucket.rate) {
+            return Err(field("bucket.peak", "it is below rate, which is never reached", "give more, or leave it out"));
+        }
+        if !self.outages.is_empty() {
+            return Err(field("outages", "a bucket does not stand still", "give rate or schedule in place of bucket"));
+        }
+        Ok(())
     }
 
     fn check_queues(&self) -> Result<(), PathError> {

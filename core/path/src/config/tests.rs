@@ -98,6 +98,17 @@ fn the_error_names_field_and_fix() {
             "wifi = { phy = 'ht20-1ss-mcs7' }\nqueue = 'droptail:time=80ms'",
             "queue: on the air nothing has a rate by which",
         ),
+        (
+            "rate = '1 Mbit/s'\nbucket = { rate = '1 Mbit/s' }",
+            "bucket: more than one of rate, schedule, trace, bucket and wifi is given; keep one of them",
+        ),
+        ("bucket = { rate = '0 Mbit/s' }", "bucket.rate: at a rate of 0 nothing passes; give one above 0"),
+        ("bucket = { rate = '1 Mbit/s', burst = '0B' }", "bucket.burst: it holds no packet; give room for one"),
+        ("bucket = { rate = '2 Mbit/s', peak = '1 Mbit/s' }", "bucket.peak: it is below rate, which is never reached;"),
+        (
+            "bucket = { rate = '2 Mbit/s' }\noutages = [['1s', '2s']]",
+            "outages: a bucket does not stand still; give rate",
+        ),
         ("queue = 'codel'", "queue: there is no link for it to wait at"),
         ("outages = [['1s', '2s']]", "outages: there is no link to stand still"),
         ("rate = '1 Mbit/s'\noutages = [['2s', '1s']]", "outages: a span ends before it begins, or two overlap"),
@@ -166,8 +177,10 @@ fn the_error_names_field_and_fix() {
 fn the_error_of_a_queue_names_key_and_fix() {
     let cases = [
         ("coddel", "unknown queue 'coddel'; did you mean codel?"),
-        ("cake", "unknown queue 'cake'; fq_codel shares a link among flows"),
-        ("", "unknown queue ''; known are infinite, droptail, drophead, codel, fq_codel, pie, red, step, dualpi2"),
+        ("cake", "unknown queue 'cake'; fq_codel shares a link among flows, and fq without an AQM"),
+        ("fq:flow_limit=100", "queue 'fq': flow_limit=100 is not a number of packets above 0, such as 100packets"),
+        ("fq:maxrate=1Mbit/s", "queue 'fq' has no key 'maxrate'"),
+        ("", "unknown queue ''; known are infinite, droptail, drophead, codel, fq_codel, fq, pie, red, step, dualpi2"),
         ("droptail", "queue 'droptail' needs bytes=: such as bytes=2MB, packets=100 or bdp=1"),
         ("droptail:bytes=0", "queue 'droptail': bytes=0 is not a size above 0"),
         ("droptail:bytes=2 parsec", "queue 'droptail': bytes=2 parsec is not a size such as 64kB or 2MB"),

@@ -8,7 +8,7 @@ use paceline_cc::units::span_text;
 use paceline_cc::{Bytes, Nanos};
 
 use super::spec::QueueError;
-use super::{DualPi2Params, QueueBound, RedParams, Spacing, Threshold};
+use super::{DualPi2Params, FqParams, QueueBound, RedParams, Spacing, Threshold};
 
 /// The keys given for one queue.
 pub(super) struct Keys<'a> {
@@ -149,6 +149,25 @@ impl<'a> Keys<'a> {
             Ok(span) if (min..=max).contains(&span) => Ok(span),
             _ => Err(self.bad(key, text, format_args!("a time from {} to {}", span_text(min), span_text(max)))),
         }
+    }
+
+    pub(super) fn fq(&self) -> Result<FqParams, QueueError> {
+        let default = FqParams::default();
+        let flow_limit =
+            self.get("flow_limit").map(|text| (text, text.strip_suffix("packets").map(|rest| rest.trim().parse())));
+        let flow_limit = match flow_limit {
+            None => default.flow_limit,
+            Some((_, Some(Ok(packets)))) if packets > 0 => packets,
+            Some((text, _)) => {
+                return Err(self.bad("flow_limit", text, "a number of packets above 0, such as 100packets"));
+            }
+        };
+        Ok(FqParams {
+            quantum: self.bytes("quantum")?.unwrap_or(default.quantum),
+            initial_quantum: self.bytes("initial_quantum")?.unwrap_or(default.initial_quantum),
+            flow_limit,
+            ce_threshold: self.get("ce_threshold").map(|_| self.span("ce_threshold", Nanos::ZERO)).transpose()?,
+        })
     }
 
     pub(super) fn dualpi2(&self) -> Result<DualPi2Params, QueueError> {

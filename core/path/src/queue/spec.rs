@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::keys::Keys;
 use super::{
-    CoDel, DropHead, DropTail, DualPi2, DualPi2Params, FqCoDel, Pie, Queue, Red, RedParams, Step, Threshold, codel, pie,
+    CoDel, DropHead, DropTail, DualPi2, DualPi2Params, Fq, FqCoDel, FqParams, Pie, Queue, Red, RedParams, Step,
+    Threshold, codel, pie,
 };
 use crate::stats::Count;
 
@@ -132,6 +133,13 @@ pub enum QueueSpec {
         /// How much its queues hold together.
         limit: QueueBound,
     },
+    /// Linux `sch_fq.c`.
+    Fq {
+        /// Rounds, the limit of a flow, and a threshold for marks.
+        params: FqParams,
+        /// How much its queues hold together.
+        limit: QueueBound,
+    },
     /// RFC 8033.
     Pie {
         /// Delay to settle at.
@@ -196,6 +204,11 @@ pub const QUEUES: &[QueueEntry] = &[
         summary: "a CoDel queue for each flow, served in turn (RFC 8290)",
     },
     QueueEntry {
+        name: "fq",
+        keys: &["quantum", "initial_quantum", "flow_limit", "ce_threshold", "limit"],
+        summary: "a queue for each flow, served in turn (Linux sch_fq)",
+    },
+    QueueEntry {
         name: "pie",
         keys: &["target", "update", "burst", "limit"],
         summary: "proportional integral controller enhanced (RFC 8033)",
@@ -225,8 +238,8 @@ const AQM_LIMIT: QueueBound = QueueBound::packets(1000);
 const FQ_LIMIT: QueueBound = QueueBound::packets(10_240);
 const FQ_QUANTUM: u64 = 1514;
 
-/// Limit of both queues of DualPI2 for which none is given: Linux `sch_dualpi2.c`.
-const DUALPI2_LIMIT: QueueBound = QueueBound::packets(10_000);
+/// Limit of all queues of DualPI2 or of fair queueing for which none is given: Linux `sch_dualpi2.c`, `sch_fq.c`.
+const LONG_LIMIT: QueueBound = QueueBound::packets(10_000);
 
 /// The packet by whose time RED's mean decays while idle, and the largest unless another is given (our choice: a full
 /// one).
@@ -327,6 +340,7 @@ impl QueueSpec {
             Self::FqCoDel { target, interval, quantum, limit } => {
                 Box::new(FqCoDel::new(target, interval, quantum, sized(limit)))
             }
+            Self::Fq { params, limit } => Box::new(Fq::new(params, sized(limit))),
             Self::Pie { target, update, burst, limit } => Box::new(Pie::new(target, update, burst, sized(limit), seed)),
             Self::Red { params, limit } => {
                 let packet_time = rate.time_for(u64::from(TYPICAL_PACKET));
@@ -344,6 +358,7 @@ impl QueueSpec {
             | Self::DropHead { limit }
             | Self::CoDel { limit, .. }
             | Self::FqCoDel { limit, .. }
+            | Self::Fq { limit, .. }
             | Self::Pie { limit, .. }
             | Self::Red { limit, .. }
             | Self::Step { limit, .. }
@@ -362,7 +377,7 @@ impl FromStr for QueueSpec {
             let names = QUEUES.iter().map(|entry| entry.name);
             let hint = match name {
                 // Letters would say codel, which knows no flows.
-                "cake" | "fq" | "sfq" => "fq_codel shares a link among flows".to_owned(),
+                "cake" | "sfq" => "fq_codel shares a link among flows, and fq without an AQM".to_owned(),
                 _ => nearest(name, names),
             };
             QueueError::UnknownQueue { name: clipped(name), hint }
@@ -382,6 +397,7 @@ impl FromStr for QueueSpec {
                 quantum: keys.bytes("quantum")?.unwrap_or(FQ_QUANTUM),
                 limit: keys.limit()?.unwrap_or(FQ_LIMIT),
             }),
+            "fq" => Ok(Self::Fq { params: keys.fq()?, limit: keys.limit()?.unwrap_or(LONG_LIMIT) }),
             "pie" => Ok(Self::Pie {
                 target: keys.span("target", pie::TARGET)?,
                 update: keys.span("update", pie::UPDATE)?,
@@ -389,7 +405,7 @@ impl FromStr for QueueSpec {
                 limit: keys.limit()?.unwrap_or(AQM_LIMIT),
             }),
             "red" => Ok(Self::Red { params: keys.red()?, limit: keys.limit()?.unwrap_or(AQM_LIMIT) }),
-            "dualpi2" => Ok(Self::DualPi2 { params: keys.dualpi2()?, limit: keys.limit()?.unwrap_or(DUALPI2_LIMIT) }),
+            "dualpi2" => Ok(Self::DualPi2 { params: keys.dualpi2()?, limit: keys.limit()?.unwrap_or(LONG_LIMIT) }),
             "step" => Ok(Self::Step { threshold: keys.threshold()?, limit: keys.limit()?.unwrap_or(AQM_LIMIT) }),
             _ => Ok(Self::INFINITE),
         }
@@ -410,6 +426,13 @@ impl fmt::Display for QueueSpec {
             Self::FqCoDel { target, interval, quantum, limit } => {
                 let (target, interval, quantum) = (span(target), span(interval), with_unit(*quantum));
                 write!(f, "fq_codel:target={target},interval={interval},quantum={quantum},limit={limit}")
+            }
+            Self::Fq { params, limit } => {
+                let FqParams { quantum, initial_quantum, flow_limit, ce_threshold } = params;
+                let (quantum, initial) = (with_unit(*quantum), with_unit(*initial_quantum));
+                write!(f, "fq:quantum={quantum},initial_quantum={initial},flow_limit={flow_limit}packets")?;
+                ce_threshold.map_or(Ok(()), |most| write!(f, ",ce_threshold={}", span_text(most)))?;
+                write!(f, ",limit={limit}")
             }
             Self::Pie { target, update, burst, limit } => {
                 let (target, update, burst) = (span(target), span(update), span(burst));

@@ -1,6 +1,9 @@
-use paceline_cc::{Codepoint, Nanos};
+use paceline_cc::{Codepoint, Nanos, Rate};
 
 use super::*;
+use crate::link::Link;
+use crate::row::Path;
+use crate::schedule::Schedule;
 
 const SIZE: u32 = 1000;
 
@@ -302,4 +305,55 @@ fn fq_codel_takes_room_from_the_longest_flow() {
     assert_eq!(rig.ledger.stats.flows[&0].dropped.packets, 4);
     let kept: Vec<_> = std::iter::from_fn(|| rig.pop(ms(14))).map(|packet| packet.body / 1_000_000).collect();
     assert!((4..14).all(|number| kept.contains(&number)), "{kept:?}");
+}
+
+/// 4 Mbit/s shared by flows of 1 and 9 Mbit/s, which always has something waiting: 1 and 3.
+#[test]
+fn fq_gives_a_flow_what_it_asks_for_up_to_its_share() {
+    let spec: QueueSpec = "fq".parse().unwrap();
+    let queue = spec.build(Rate::from_mbps(4.0), Nanos::from_millis(40), 1);
+    let mut path: Path<u32> = Path::new().link(Link::new(Schedule::constant(Rate::from_mbps(4.0)), queue));
+    let (mut bytes, second) = ([0_u64; 2], Time::from_millis(10_000));
+    let mut take = |path: &mut Path<u32>, now: Time| {
+        while let Some(packet) = path.pop(now) {
+            bytes[packet.flow as usize] += u64::from(packet.size);
+        }
+    };
+    // 1000 bytes each 8 ms, and each 8/9 ms.
+    for step in 0..90_000_u64 {
+        let now = Time::from_nanos(step * 8_000_000 / 72);
+        take(&mut path, now);
+        if step % 72 == 0 {
+            path.push(now, Packet::new(0, 1000, Codepoint::NotEct, 0));
+        }
+        if step % 8 == 0 {
+            path.push(now, Packet::new(1, 1000, Codepoint::NotEct, 0));
+        }
+    }
+    take(&mut path, second);
+    let mbps = bytes.map(|bytes| bytes as f64 * 8e-6 / 10.0);
+    assert!((mbps[0] - 1.0).abs() < 0.01 && (mbps[1] - 3.0).abs() < 0.01, "{mbps:?}");
+    // Only its own packets are dropped of the flow that has too many.
+    let stats = path.stats(second).unwrap();
+    assert_eq!(stats.full.packets, stats.flows[&1].dropped.packets);
+    assert!(stats.flows.len() == 1 && stats.full.packets > 1000);
+}
+
+#[test]
+fn fq_serves_a_new_flow_after_the_packet_in_service_and_keeps_each_to_its_limit() {
+    let spec: QueueSpec = "fq:flow_limit=20packets,ce_threshold=15ms".parse().unwrap();
+    let queue = spec.build(Rate::from_mbps(12.0), Nanos::from_millis(40), 1);
+    // 1500 bytes take 1 ms.
+    let mut path: Path<u32> = Path::new().link(Link::new(Schedule::constant(Rate::from_mbps(12.0)), queue));
+    (0..30).for_each(|body| path.push(Time::ZERO, Packet::new(0, 1500, Codepoint::Ect0, body)));
+    assert_eq!(path.queued(Time::ZERO).packets, 20);
+    // Its first round of ten packets is over: the other flow comes ahead of the second.
+    let mut left: Vec<u32> = std::iter::from_fn(|| path.pop(Time::from_millis(12))).map(|packet| packet.body).collect();
+    path.push(Time::from_millis(12), Packet::new(1, 1500, Codepoint::Ect0, 100));
+    let rest: Vec<Packet<u32>> = std::iter::from_fn(|| path.pop(Time::from_millis(99))).collect();
+    left.extend(rest.iter().map(|packet| packet.body));
+    assert_eq!(left.iter().position(|body| *body == 100), Some(13), "{left:?}");
+    let marked = rest.iter().filter(|packet| packet.ecn == Codepoint::Ce).count();
+    // Number 14 leaves the queue after 15 ms, behind the new flow's; the last, number 20, after 21.
+    assert_eq!(marked, 6);
 }

@@ -1,8 +1,9 @@
 //! A scenario as a file again: the values that stand for keys that are not given, and ranges as they were written.
 
-use paceline_path::DrawSpan;
 use paceline_path::config::{DEFAULT_QUEUE, WIFI_QUEUE};
 use paceline_path::jitter::SCALE;
+use paceline_path::{Bucket, DrawSpan};
+use serde::Deserialize;
 
 use super::Flow;
 
@@ -34,10 +35,16 @@ pub(super) fn fill(whole: &mut toml::Value, flows: &[Flow]) {
 
 fn fill_direction(direction: &mut toml::Value) {
     let Some(keys) = direction.as_table_mut() else { return };
-    let limited = ["rate", "schedule", "trace", "wifi"].into_iter().any(|key| keys.contains_key(key));
+    let limited = ["rate", "schedule", "trace", "bucket", "wifi"].into_iter().any(|key| keys.contains_key(key));
     let queue = if keys.contains_key("wifi") { WIFI_QUEUE } else { DEFAULT_QUEUE };
     if limited && !keys.contains_key("queue_schedule") {
         keys.entry("queue").or_insert_with(|| queue.to_string().into());
+    }
+    if let Some(bucket) = keys.get_mut("bucket") {
+        let burst = Bucket::deserialize(bucket.clone()).map(|bucket| bucket.burst().to_string());
+        if let (Ok(burst), Some(bucket)) = (burst, bucket.as_table_mut()) {
+            bucket.entry("burst").or_insert_with(|| burst.into());
+        }
     }
     if !keys.contains_key("loss_schedule") {
         keys.entry("loss").or_insert_with(|| 0.0.into());
