@@ -1,5 +1,7 @@
 //! Elements of a path in scenario files: what is written back, refused, and counted.
 
+use std::path::Path;
+
 use paceline_lab::race::{Settings, race};
 use paceline_lab::record::Record;
 use paceline_lab::scenario::{Options, Plan, Source};
@@ -17,9 +19,13 @@ fn plans(text: &str) -> Result<Vec<Plan>, String> {
     Source::from_text("s.toml", text, Options::default()).plans().map_err(|error| error.to_string())
 }
 
-/// Keys of a file in whatever order.
-fn table(text: &str) -> toml::Table {
+fn keys(text: &str) -> toml::Table {
     text.parse().unwrap()
+}
+
+/// What is written back of a text.
+fn again(text: &str) -> toml::Table {
+    keys(&plans(text).unwrap().remove(0).to_toml())
 }
 
 fn record(text: &str) -> Record {
@@ -43,13 +49,17 @@ fn elements_are_written_back() {
     ] {
         let text = plans(&format!("{SMALL}{line}")).unwrap().remove(0).to_toml();
         assert!(text.contains(written), "{text}");
-        assert_eq!(table(&plans(&text).unwrap().remove(0).to_toml()), table(&text));
+        assert_eq!(again(&text), keys(&text));
     }
+    let text = SMALL.replace("rate = \"50 Mbit/s\"", "bucket = { rate = '50 Mbit/s', peak = '100 Mbit/s' }");
+    let written = plans(&text).unwrap().remove(0).to_toml();
+    assert!(written.contains("burst = \"62500\"") || written.contains("burst = \"62500B\""), "{written}");
+    assert_eq!(again(&written), keys(&written));
     let timed = "[['0s', 'droptail:time=100ms'], ['1s', 'droptail:time=200ms']]";
     let text = SMALL.replace("queue = \"droptail:bdp=1\"", &format!("queue_schedule = {timed}"));
     let written = plans(&text).unwrap().remove(0).to_toml();
     assert!(written.contains("droptail:time=200ms") && !written.contains("queue ="), "{written}");
-    assert_eq!(table(&plans(&written).unwrap().remove(0).to_toml()), table(&written));
+    assert_eq!(again(&written), keys(&written));
 }
 
 #[test]
@@ -122,4 +132,31 @@ fn a_policer_on_a_link_is_of_its_direction() {
     let [there, back] = record.links.as_slice() else { panic!("{:?}", record.links) };
     assert!(there.policed.unwrap() > 0 && back.policed.is_none());
     assert_eq!((there.dropped, there.lost, record.policed), (0, 0, there.policed));
+}
+
+/// Their links are symmetric, and each is named after its file.
+#[test]
+fn both_directions_of_the_c4_scenarios_are_alike() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/c4");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut seen = 0;
+    for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")) {
+        let plan = Source::read(&file, Options::default()).unwrap().plans().unwrap().remove(0);
+        assert_eq!(plan.scenario.down, plan.scenario.up, "{}", file.display());
+        assert_eq!(plan.scenario.name, format!("c4-{}", file.file_stem().unwrap().to_str().unwrap()));
+        assert!(plan.scenario.flows.iter().all(|flow| flow.handshake) && plan.scenario.runs == 100);
+        seen += 1;
+    }
+    assert_eq!(seen, 23);
+}
+
+#[test]
+fn a_burst_of_losses_and_a_fair_queue_race() {
+    let burst = record(&format!("{SMALL}loss = {{ burst = 1, every = 99 }}"));
+    assert!((burst.loss - 0.01).abs() < 0.001 && burst.policed.is_none(), "{}", burst.loss);
+    let fair = SMALL.replace("droptail:bdp=1", "fq:flow_limit=1000packets");
+    let text = format!("{fair}[[flows]]\n[[flows]]\ncontestant = 'fixed:window=500@tcp'\n");
+    let record = record(&text);
+    let share = record.flows[0].throughput_mbps / record.throughput_mbps;
+    assert!((0.35..0.65).contains(&share), "{share}: a flow that fills its queue takes no more than its share");
 }
