@@ -7,14 +7,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use paceline_cc::{Codepoint, Nanos, Rate, Time};
+use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_emulator::frame::{self, Frame, FrameKind, Segmentation, Virtio};
 use paceline_emulator::log::LogLost;
 use paceline_emulator::{DuplexLink, Emulator, EmulatorError, EmulatorTap, HopWriter, Passage, Port, Setup};
 use paceline_experiment::MeteredHop;
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::queue::{DropTail, QueueBound, Step, Threshold};
-use paceline_path::{Delay, Direction, Link, LossModel, Packet, Path, QueueSpec, Schedule, Wifi, build_link};
+use paceline_path::{
+    Delay, Direction, Link, LossModel, Packet, Path, Policer, PolicerScope, QueueSpec, Schedule, Wifi, build_link,
+};
 use paceline_telemetry::{Edge, NodeRecord, RecordProfile, TelemetryHeader};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -220,6 +222,20 @@ fn a_link_serves_and_drops_by_logical_time() {
     assert_eq!(numbers, [0, 1, 2]);
     assert_eq!((report.entered.packets, report.left.packets, report.dropped.packets), (10, 3, 7));
     assert_eq!(report.link.unwrap().full.packets, 7);
+}
+
+#[test]
+fn a_policer_drops_before_the_link_and_is_counted_apart() {
+    // A bucket of three packets that fills at one in 10 ms; behind it one packet takes 1 ms.
+    let policer = Policer { rate: Rate::from_mbps(1.2), burst: Bytes(4500), per: PolicerScope::All };
+    let direction = Direction { rate: Some(Rate::from_mbps(12.0)), policer: Some(policer), ..Direction::default() };
+    let path = direction.build::<Frame, &str>(1, Nanos::ZERO, &|_| Err("no trace")).unwrap();
+    let (seen, _, report) = run(frames([(1, Codepoint::NotEct); 5]), path, 5);
+    assert_eq!(times(&seen, "left"), [(0, 2_000), (1, 3_000), (2, 4_000)]);
+    assert_eq!(times(&seen, "dropped"), [(3, 1_000), (4, 1_000)]);
+    let policed = report.policed.unwrap();
+    assert_eq!((policed.packets, policed.bytes, report.dropped.packets), (2, 3000, 2));
+    assert_eq!(report.link.unwrap().arrived.packets, 3);
 }
 
 /// Both directions of a Wi-Fi link with losses and a competitor.
