@@ -29,7 +29,7 @@ pub(super) fn exit_between(started: &[Started]) -> Claim {
             .filter(|run| !run.by_loss() && run.t80.zip(run.end).is_some_and(|(reached, end)| reached <= end.at));
         let (count, lost) = (between.count(), runs.iter().filter(|run| run.by_loss()).count());
         let ours = format!("{count} of {} runs, {lost} by loss", runs.len());
-        one.setups[who].cell(&one.place.name, ours, 2 * count > runs.len())
+        one.cell(who, ours, 2 * count > runs.len())
     };
     Claim::new(
         "1: SEARCH leaves after it has the capacity and before a loss (in most runs)",
@@ -56,7 +56,7 @@ pub(super) fn exit_two_rounds_late(started: &[Started]) -> Claim {
                 (format!("{} RTT", short(late)), (late - 2.0).abs() <= NEAR * 2.0)
             }
         };
-        one.setups[who].cell(&one.place.name, ours, holds)
+        one.cell(who, ours, holds)
     };
     let cells: Vec<Cell> = started.iter().map(cell).collect();
     Claim::new(
@@ -99,7 +99,7 @@ pub(super) fn too_early(started: &[Started]) -> [Claim; 2] {
         let cell = |one: &Started| {
             let starts = &one.of[who];
             let ours = format!("at {} BDP, {:.0} % by loss", short(starts.window()), 100.0 * starts.by_loss());
-            one.setups[who].cell(&one.place.name, ours, starts.window() < 1.0 && starts.by_loss() <= 0.5)
+            one.cell(who, ours, starts.window() < 1.0 && starts.by_loss() <= 0.5)
         };
         Claim::new(
             format!("4: {name} leaves below the capacity on wireless links"),
@@ -119,7 +119,7 @@ pub(super) fn rapid(started: &[Started]) -> [Claim; 3] {
         let known = started.iter().filter_map(|one| Some((one, 1.0 + one.place.queue?)));
         let cell = |(one, held): (&Started, f64)| {
             let (ours, holds) = judge(one, held);
-            one.setups[rapid].cell(&one.place.name, ours, holds)
+            one.cell(rapid, ours, holds)
         };
         let cells: Vec<Cell> = known.map(cell).collect();
         let source = format!("draft-kazuho-ccwg-rapid-start section {section}");
@@ -176,7 +176,7 @@ pub(super) fn chirps_are_calm(started: &[Started]) -> Vec<Claim> {
                 millis(own.peak_ms()),
                 millis(slow.peak_ms())
             );
-            one.setups[who].cell(&one.place.name, ours, soon && own.peak_ms() < slow.peak_ms())
+            one.cell(who, ours, soon && own.peak_ms() < slow.peak_ms())
         };
         Claim::new(
             "13: paced chirping is as soon as slow start, within 25 %, with less queue",
@@ -210,7 +210,7 @@ pub(super) fn best(started: &[Started]) -> Vec<Claim> {
                 let own = figure(&one.of[who]);
                 let least = one.of.iter().map(figure).fold(f64::INFINITY, f64::min);
                 let ours = format!("{}, the best {}", unit(own), unit(least));
-                one.setups[who].cell(&one.place.name, ours, holds(own, least))
+                one.cell(who, ours, holds(own, least))
             };
             let cells: Vec<Cell> = started.iter().map(cell).collect();
             all.push(graded(column, text, contestant(started, who), cells));

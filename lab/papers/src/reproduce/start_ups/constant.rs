@@ -1,6 +1,6 @@
 //! Alone on links of constant rates, from 1 Mbit/s to 10 Gbit/s.
 
-use super::alone::{Place, Started, agreement, starts};
+use super::alone::{Place, Started, agreement, starts, via};
 use super::{ALONE, claims, summary};
 use crate::reproduce::prelude::*;
 
@@ -41,12 +41,15 @@ fn places() -> Vec<Place> {
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let mut places = places();
     places.retain(|place| !bench.is_real() || REAL.contains(&place.name.as_str()));
-    let started = starts(bench, &places)?;
+    let via = via(bench);
+    let started = starts(bench, &places, via)?;
     let shown = |one: &&Started| one.place.name == SHOWN;
     let mut all = vec![claims::exit_two_rounds_late(&started)];
     all.extend(claims::rapid(&started));
     all.extend(claims::best(&started));
-    all.extend(agreement(bench, &started)?);
+    if bench.is_real() {
+        all.push(agreement(&started, &bench.simulated(|bench| starts(bench, &places, via))?));
+    }
     Ok(Findings {
         setup: vec![if bench.is_real() {
             format!("Over UDP: {}.", REAL.join("; "))

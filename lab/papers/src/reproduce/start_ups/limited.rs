@@ -1,12 +1,14 @@
 //! An application that sends less than the link carries: whether a start-up ends below what it has.
 
 use super::claims::place;
-use super::{LIMITED, START_UPS};
+use super::{LIMITED, START_UPS, StartUp};
 use crate::reproduce::prelude::*;
 use crate::reproduce::watch::{Beginning, Exit};
 
 /// Bandwidth times round trip in packets of 1500 bytes.
 const BDP: f64 = 125.0;
+/// SEARCH as its draft has it, which has no rule for applications.
+const BARE: StartUp = StartUp { name: "search, no guard", spec: "start=search,search_guard=off" };
 /// What the application does, and what is set for it.
 type Pattern = (&'static str, &'static [(&'static str, &'static str)]);
 const PATTERNS: [Pattern; 7] = [
@@ -29,15 +31,13 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     if let Some(refused) = bench.virtual_only() {
         return Ok(refused);
     }
-    let named = START_UPS.iter().map(|one| (one.name, one.contestant("cubic", "tcp")));
-    let bare = ("search, no guard", "cubic:start=search,search_guard=off@tcp".to_owned());
-    let who: Vec<(&str, String)> = named.chain([bare]).collect();
-    let setup = |contestant: &str, pattern: &Pattern| {
-        let setup = Setup::new(&LIMITED, contestant).watched();
+    let who: Vec<&StartUp> = START_UPS.iter().chain([&BARE]).collect();
+    let setup = |who: &StartUp, pattern: &Pattern| {
+        let setup = Setup::new(&LIMITED, &who.contestant("cubic", "tcp")).watched();
         pattern.1.iter().fold(setup, |setup, (key, value)| setup.set(key, value))
     };
     let setups: Vec<Setup> =
-        who.iter().flat_map(|(_, contestant)| PATTERNS.iter().map(move |pattern| setup(contestant, pattern))).collect();
+        who.iter().flat_map(|who| PATTERNS.iter().map(move |pattern| setup(who, pattern))).collect();
     let left = bench.run(&setups, |_, run| left_below(run.seen.beginnings.first()))?;
     let count = |who: usize, pattern: usize| left[who * PATTERNS.len() + pattern].iter().filter(|left| **left).count();
     let cells = |who: usize, holds: fn(usize) -> bool| {
@@ -51,20 +51,20 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let claims = vec![
         Claim::new(
             "6: SEARCH as the draft has it ends below the capacity where the application limits, in some runs of each",
-            &who[bare].1,
+            setups[bare * PATTERNS.len()].contestant(),
             "Mozilla at IETF 126",
         )
         .got_each(cells(bare, |own| own > 0)),
         Claim::new(
             "6: with the guard of ours, which judges no window in which the application limited, it does not",
-            &who[guarded].1,
+            setups[guarded * PATTERNS.len()].contestant(),
             "",
         )
         .got_each(cells(guarded, |own| own == 0)),
     ];
-    let row = |(at, (name, _)): (usize, &(&str, String))| {
+    let row = |(at, who): (usize, &&StartUp)| {
         let cells = (0..PATTERNS.len()).map(|pattern| (count(at, pattern).to_string(), String::new()));
-        ((*name).to_owned(), cells.collect())
+        (who.name.to_owned(), cells.collect())
     };
     Ok(Findings {
         setup: vec![format!(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::alone::{Downloads, Place, Started, agreement, downloads, percentile, size, starts, time};
+use super::alone::{Downloads, Place, Started, agreement, downloads, percentile, size, starts, time, via};
 use super::measure::{Frame, PACKET};
 use super::{ALONE, START_UPS, WIFI, claims, summary};
 use crate::reproduce::bench::{SHIPPED_TRACES, mean_rate};
@@ -33,10 +33,10 @@ pub(super) fn satellite(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     places.push(Place { name: format!("1 BDP, loss {LOSS}"), ..lossy });
     let swinging = over_satellite("1").set("down.jitter.max", JITTER).set("runs", RUNS);
     places.push(Place { name: format!("1 BDP, jitter {JITTER}"), ..swinging });
-    let started = starts(bench, &places)?;
+    let started = starts(bench, &places, "tcp")?;
     let places =
         [over_satellite("1"), started[started.len() - 1].place.clone()].map(|place| place.set("seconds", "60"));
-    let loaded = downloads(bench, &places, &[100_000, 1_000_000, 10_000_000, 100_000_000])?;
+    let loaded = downloads(bench, &places, &[100_000, 1_000_000, 5_300_000, 10_000_000, 100_000_000])?;
     let clean = &started[..QUEUES.len()];
     let mut all = vec![claims::exit_between(clean), claims::geo_sooner(&places, &loaded)];
     all.extend(claims::too_early(&started[started.len() - 1..]));
@@ -104,14 +104,17 @@ pub(super) fn cellular(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let mut places: Vec<Place> = traces.iter().map(place).collect::<Result<_, _>>()?;
     // In real time one link is enough: a run takes as long as it says.
     places.truncate(if bench.is_real() { 1 } else { places.len() });
-    let started = starts(bench, &places)?;
+    let via = via(bench);
+    let started = starts(bench, &places, via)?;
     let long: Vec<Place> = places.iter().map(|place| place.clone().set("seconds", "60")).collect();
     let sized: &[u64] = if bench.is_real() { &[] } else { &[100_000, 1_000_000, 10_000_000] };
     let loaded = downloads(bench, &long, sized)?;
     let mut all = vec![claims::exit_between(&started)];
     all.extend(claims::too_early(&started));
     all.extend(claims::best(&started));
-    all.extend(agreement(bench, &started)?);
+    if bench.is_real() {
+        all.push(agreement(&started, &bench.simulated(|bench| starts(bench, &places, via))?));
+    }
     Ok(Findings {
         setup: vec![format!(
             "{} over each trace, which begin elsewhere in it; 25 ms each way, drop-tail of 2 MB. A BDP is that of the mean rate.",
@@ -151,15 +154,16 @@ pub(super) fn wifi(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         let frame = Frame { mbps: Some(mbps), ..place.frame };
         Ok(Place { frame, bdp: mbps * 1e6 / 8.0 * WIFI_RTT / PACKET, ..place })
     };
-    let places = [beside(0)?, beside(2)?];
-    let started = starts(bench, &places)?;
-    let loaded = downloads(bench, &places, &[100_000, 1_000_000, 10_000_000])?;
+    let places = [beside(0)?, beside(2)?, bad_wifi()];
+    let started = starts(bench, &places, "tcp")?;
+    let long = places.clone().map(|place| place.set("seconds", "60"));
+    let loaded = downloads(bench, &long, &[100_000, 1_000_000, 10_000_000])?;
     let mut all: Vec<Claim> = claims::too_early(&started).into();
     all.extend(claims::best(&started));
     Ok(Findings {
         setup: vec![format!(
             "866.7 Mbit/s on the air, 20 ms of wire, {RUNS} runs. What is free is what CUBIC has in 10 s: {} Mbit/s alone, {} beside two stations \
-             that always send.",
+             that always send. Bad Wi-Fi is that of C4: 10 Mbit/s, 2 ms, a queue of 250 ms, packets held back in both directions.",
             short(places[0].frame.mbps.unwrap_or(0.0)),
             short(places[1].frame.mbps.unwrap_or(0.0))
         )],
@@ -171,6 +175,49 @@ pub(super) fn wifi(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         ],
         drawings: started.iter().take(1).map(|one| summary::drawing("Wi-Fi, alone", one)).collect(),
         scenarios: vec![&WIFI],
+        ..Findings::default()
+    })
+}
+
+/// C4's bad Wi-Fi (draft-huitema-ccwg-c4-test): 10 Mbit/s, 1 ms each way, a queue of 250 ms, packets that are held back, in the mean by 14 ms.
+fn bad_wifi() -> Place {
+    let place = Place::constant("bad Wi-Fi", 10.0, 2.0, "1").set("down.queue", "droptail:packets=208");
+    let place =
+        place.set("down.jitter.wifi", "7ms").set("up.jitter.wifi", "7ms").set("runs", RUNS).set("seconds", "10");
+    let rtt = 0.03;
+    // A rate is one over times that are longer than what holds packets back.
+    let frame = Frame { rtt, window: 0.2, share: 1.0, mbps: None };
+    Place { frame, bdp: 10e6 / 8.0 * rtt / PACKET, queue: None, ..place }
+}
+
+/// What a policer passes in Mbit/s, the link before which it stands, the round trip in ms, and the bytes it has saved up.
+const POLICED: (f64, f64, f64) = (20.0, 1000.0, 50.0);
+const BURSTS: [&str; 2] = ["30kB", "500kB"];
+
+fn behind_policer(burst: &str) -> Place {
+    let (mbps, link, rtt_ms) = POLICED;
+    let place = Place::constant(format!("burst of {burst}"), link, rtt_ms, "1").set("runs", RUNS).set("seconds", "10");
+    let place = place.set("flows.0.start", "0ms..50ms").set("down.policer.burst", burst);
+    let frame = Frame { mbps: Some(mbps), ..Frame::constant(rtt_ms / 1e3, mbps) };
+    let bdp = mbps * 1e6 / 8.0 * frame.rtt / PACKET;
+    Place { frame, bdp, queue: Some(0.0), ..place.set("down.policer.rate", &format!("{mbps} Mbit/s")) }
+}
+
+pub(super) fn policer(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
+    if let Some(refused) = bench.virtual_only() {
+        return Ok(refused);
+    }
+    let started = starts(bench, &BURSTS.map(behind_policer), "tcp")?;
+    let mut all: Vec<Claim> = claims::rapid(&started).into();
+    all.extend(claims::best(&started));
+    Ok(Findings {
+        setup: vec![format!(
+            "A token bucket of 20 Mbit/s without a queue before a link of 1 Gbit/s, 50 ms, bursts of {}; {RUNS} runs. A BDP is that of the 20 Mbit/s.",
+            BURSTS.join(" and ")
+        )],
+        claims: all,
+        tables: vec![summary::table("Alone behind a policer", &started, &[]), summary::each(&started)],
+        scenarios: vec![&ALONE],
         ..Findings::default()
     })
 }

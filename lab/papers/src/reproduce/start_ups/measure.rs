@@ -15,6 +15,8 @@ const ENOUGH: f64 = 0.8;
 const AFTER_END: f64 = 4.0;
 /// Bytes on the wire of a full packet: what windows and products are counted in.
 pub(super) const PACKET: f64 = 1500.0;
+/// Bytes of its payload.
+pub(super) const PAYLOAD: f64 = 1448.0;
 
 /// Where a flow starts.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,8 @@ pub(super) struct Start {
     pub(super) lost: [u64; 2],
     /// Longest silence after its first loss, seconds.
     pub(super) silence: f64,
+    /// It shows the path: the emulator kept time.
+    pub(super) trusted: bool,
 }
 
 impl Start {
@@ -67,6 +71,7 @@ impl Start {
             peak_ms: peak_ms(series, start, until),
             lost: [own, all - own],
             silence: beginning.silence,
+            trusted: run.trusted,
         }
     }
 
@@ -77,7 +82,7 @@ impl Start {
 
     /// The window at the end in packets; not a number where it had not ended.
     pub(super) fn window(&self) -> f64 {
-        self.end.map_or(f64::NAN, |end| end.window as f64 / 1448.0)
+        self.end.map_or(f64::NAN, |end| end.window as f64 / PAYLOAD)
     }
 }
 
@@ -178,6 +183,7 @@ mod tests {
             peak_ms: 2.0,
             lost: [lost, 0],
             silence: 0.0,
+            trusted: true,
         };
         let runs =
             vec![start(None, None, 4), start(Some(1.0), Some(Exit::Decision), 0), start(None, Some(Exit::Loss), 2)];
