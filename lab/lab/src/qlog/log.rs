@@ -231,8 +231,11 @@ impl Log {
         Ok(file)
     }
 
-    /// An event of our schema.
+    /// An event of our schema; the form before has telemetry alone.
     fn own(&mut self, now: Time, name: &str, data: &Value) -> io::Result<()> {
+        if self.style.form == Form::V03 && name != "telemetry" {
+            return Ok(());
+        }
         let at = self.moment.in_world(now).as_millis_f64();
         writeln!(self.file()?, "\u{1e}{{\"time\":{at:.3},\"name\":\"paceline:{name}\",\"data\":{data}}}")
     }
@@ -407,7 +410,7 @@ impl Log {
 
     fn variables(&mut self, now: Time, state_changed: bool) -> io::Result<()> {
         let at = self.moment.in_world(now).as_millis_f64();
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = self.file.as_mut().filter(|_| self.style.form == Form::Today) else { return Ok(()) };
         let Some(variables) = self.described.changed(now, self.style.variables, state_changed) else { return Ok(()) };
         write!(file, "\u{1e}{{\"time\":{at:.3},\"name\":\"paceline:variables\",\"data\":{{")?;
         let mut comma = "";

@@ -251,8 +251,7 @@ fn the_form_before_is_what_qvis_reads() {
     assert_eq!((&header["qlog_format"], header["trace"].is_object()), (&json!("JSON-SEQ"), true));
     assert!(path.extension().is_some_and(|suffix| suffix == "sqlog"));
     assert_eq!(header["trace"]["common_fields"]["time_format"], "relative");
-    let before =
-        |name: &str| ["transport:", "recovery:", "paceline:"].iter().any(|namespace| name.starts_with(namespace));
+    let before = |name: &str| ["transport:", "recovery:"].iter().any(|namespace| name.starts_with(namespace));
     assert!(events.iter().all(|event| before(event["name"].as_str().unwrap())), "{events:#?}");
     let lengths: Vec<_> = ["transport:packet_sent", "transport:packet_received"]
         .iter()
