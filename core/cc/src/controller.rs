@@ -24,13 +24,26 @@ pub struct Env {
     /// The datapath paces what the controller leaves [`Pacing::Free`] (Linux with fq), so that acknowledgements come
     /// spread over the round trip.
     pub paced: bool,
+    /// What an earlier flow to the same place learnt, lent to this one alone.
+    pub remembered: Option<Remembered>,
 }
 
 impl Default for Env {
-    /// 1448 bytes (1500 less IPv4, TCP and time-stamp headers), seed 1, unpaced.
+    /// 1448 bytes (1500 less IPv4, TCP and time-stamp headers), seed 1, unpaced, and nothing remembered.
     fn default() -> Self {
-        Self { mss: 1448, seed: 1, paced: false }
+        Self { mss: 1448, seed: 1, paced: false, remembered: None }
     }
+}
+
+/// What a flow learnt of the path to a place, for later ones to the same place (RFC 9959 section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// Bytes that were acknowledged in a round trip.
+    pub window: u64,
+    /// Smallest RTT.
+    pub min_rtt: Nanos,
+    /// How long ago that was.
+    pub age: Nanos,
 }
 
 /// A packet has just left.
@@ -387,6 +400,12 @@ pub trait Controller: Send {
     #[inline]
     fn next_tick(&self) -> Time {
         self.permit().next_tick
+    }
+
+    /// What later flows to the same place may make use of; asked as the flow ends. What it was [lent](Env::remembered) is forgotten
+    /// unless it is part of the answer.
+    fn remember(&self, _now: Time) -> Option<Remembered> {
+        None
     }
 
     /// What gave the present window, where that is not this project: class, method, file and line, for an error about it.

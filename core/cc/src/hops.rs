@@ -27,7 +27,8 @@ mod hop;
 mod rival;
 
 use crate::controller::{
-    Ack, Cause, Controller, Env, Loss, Lost, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, Cause, Controller, Env, Loss, Lost, Nature, Pacing, Permit, Recovery, Remembered, Restart, Sent, Stamp,
+    Telemetry, Timeout,
 };
 use crate::cubic::{Cubic, PARAMS, START, Settings};
 use crate::entry::{Entry, Home, Params};
@@ -394,6 +395,10 @@ impl Controller for Hops {
         if !self.steers(now) && self.cubic.next_tick() <= now {
             self.cubic.on_tick(now);
         }
+    }
+
+    fn remember(&self, now: Time) -> Option<Remembered> {
+        self.cubic.remember(now)
     }
 
     fn nature(&self) -> Nature {

@@ -39,6 +39,7 @@ pub mod prague;
 pub mod rapid;
 pub mod registry;
 pub mod reno;
+pub mod resume;
 pub mod search;
 pub mod sprout;
 pub mod start_ups;
@@ -53,7 +54,7 @@ pub use ability::Ability;
 pub use codepoint::Codepoint;
 pub use controller::{
     Ack, Acked, Arrival, BadFeedback, Carrier, Cause, Controller, Ecn, Env, Hop, Loss, Lost, MAX_FEEDBACK, Nature,
-    Pacing, Permit, Phase, RateSample, ReceiverHalf, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Pacing, Permit, Phase, RateSample, ReceiverHalf, Recovery, Remembered, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 pub use datapath::{Datapath, Misfit};
 pub use distribution::Distribution;

@@ -7,7 +7,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::controller::{
-    Ack, BadFeedback, Controller, Loss, Lost, Nature, Pacing, Permit, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, BadFeedback, Controller, Loss, Lost, Nature, Pacing, Permit, Remembered, Restart, Sent, Stamp, Telemetry,
+    Timeout,
 };
 use crate::units::{Nanos, Time};
 
@@ -265,6 +266,10 @@ impl Controller for Observed {
 
     fn permit(&self) -> Permit {
         self.controller.permit()
+    }
+
+    fn remember(&self, now: Time) -> Option<Remembered> {
+        self.controller.remember(now)
     }
 
     fn window_set_at(&self) -> Option<String> {

@@ -15,7 +15,7 @@ use crate::controller::{Ack, Acked, Env, Pacing, Restart, Sent};
 use crate::entry::{Kind, Param, Params, StartUpEntry};
 use crate::hystart::HyStartPlusPlus;
 use crate::units::{Nanos, Rate, Time};
-use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Setback, Signal, SlowStart, StartUp, Window};
+use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Retains, Setback, Signal, SlowStart, StartUp, Window};
 
 /// What the first loss takes at once, of what the policy would take in all (section 3.3.1; 11/18 in quicly and version 00).
 const K: f64 = 2.0 / 3.0;
@@ -193,15 +193,15 @@ impl StartUp for Rapid {
         self.slow.on_congestion(signal, window);
     }
 
-    fn retains(&mut self, setback: &Setback, window: &mut Window) -> bool {
+    fn retains(&mut self, setback: &Setback, window: &mut Window) -> Retains {
         if window.ssthresh.is_finite() || setback.kept >= 1.0 {
-            return false;
+            return Retains::Nothing;
         }
         let lowest = (LEAST * setback.kept * window.cwnd).max(MINIMUM_WINDOW);
         let repair = Repair { began: setback.now, kept: setback.kept, lowest };
         repair.lower((1.0 - repair.for_lost()) * window.cwnd, window);
         self.repair = Some(repair);
-        true
+        Retains::Undoably
     }
 
     fn loses(&mut self, packets: f64, window: &mut Window) {

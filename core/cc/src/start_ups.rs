@@ -9,6 +9,7 @@ use crate::entry::{Kind, Param, Params, Start, StartUpEntry};
 use crate::eq1;
 use crate::hystart;
 use crate::rapid;
+use crate::resume;
 use crate::search;
 use crate::vegas;
 use crate::window::{SlowStart, StartUp};
@@ -24,6 +25,7 @@ pub const START_UPS: &[StartUpEntry] = &[
     chirp::BRANCH_ENTRY,
     search::ENTRY,
     rapid::ENTRY,
+    resume::ENTRY,
     vegas::START_ENTRY,
     eq1::ENTRY,
 ];

@@ -6,7 +6,7 @@
 
 mod joined;
 
-use crate::controller::{Ack, Ecn, Env, Lost, Pacing, Restart, Sent, Telemetry};
+use crate::controller::{Ack, Ecn, Env, Lost, Pacing, Remembered, Restart, Sent, Telemetry};
 use crate::units::{Nanos, Time};
 
 pub use joined::WindowController;
@@ -70,6 +70,19 @@ pub struct Setback {
     pub kept: f64,
 }
 
+/// Whether a start-up answers congestion in the policy's place: it has set `cwnd`, and shapes the window until [`StartUp::repairs`] says
+/// otherwise. The policy has counted the reduction, its window is not used, and
+/// [`Recovery::Controller`](crate::controller::Recovery::Controller) holds meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retains {
+    /// The answer is the policy's.
+    Nothing,
+    /// The start-up answers, unless the congestion proves spurious.
+    Undoably,
+    /// The start-up answers, and that stands.
+    Firmly,
+}
+
 /// How a policy answers losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Answer {
@@ -104,20 +117,24 @@ pub trait StartUp: Send {
     /// if a reduction is due; a start-up whose `cwnd` stood for no capacity corrects it here.
     fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {}
 
-    /// Asked after [`StartUp::on_congestion`] for losses or a mark that the policy answers by a reduction. True: the start-up has
-    /// set `cwnd`, and shapes the window until [`StartUp::repairs`] says otherwise; the policy has counted the reduction, its
-    /// window is not used, and [`Recovery::Controller`](crate::controller::Recovery::Controller) holds meanwhile.
-    fn retains(&mut self, _setback: &Setback, _window: &mut Window) -> bool {
-        false
+    /// Asked after [`StartUp::on_congestion`] for losses or a mark that the policy answers by a reduction.
+    fn retains(&mut self, _setback: &Setback, _window: &mut Window) -> Retains {
+        Retains::Nothing
     }
 
-    /// `packets` packets are lost while the start-up [retains](StartUp::retains) the window, those that it retained it for included.
+    /// `packets` packets are lost while the start-up [retains](StartUp::retains) the window, those that it retained it for included,
+    /// or [stays](Answer::Stay) in charge all the same.
     fn loses(&mut self, _packets: f64, _window: &mut Window) {}
 
     /// Every acknowledgement, in any phase, while the start-up [retains](StartUp::retains) the window. False: that is over, and
     /// `window` is how the flow goes on.
     fn repairs(&mut self, _ack: &Ack<'_>, _window: &mut Window) -> bool {
         false
+    }
+
+    /// As [`Controller::remember`](crate::controller::Controller::remember).
+    fn remember(&self, _window: &Window, _now: Time) -> Option<Remembered> {
+        None
     }
 
     /// What the path holds in packets, its queue included, as far as the start-up that has just ended found it.

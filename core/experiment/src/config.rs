@@ -1,7 +1,7 @@
 //! What happens in a world: who sends what, when, over which datapath.
 
 use paceline_cc::datapath::ICN;
-use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
+use paceline_cc::{Bytes, Nanos, Rate, Remembered, Spec, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::seed::Seed;
@@ -99,6 +99,10 @@ pub struct Flow {
     pub paced: bool,
     /// The flow begins with an empty packet and its answer (TCP's handshake) before any data; completion times count it.
     pub handshake: bool,
+    /// What an earlier flow to the same place learnt.
+    pub remembered: Option<Remembered>,
+    /// Flows of this family come one after the other to the same place: what one learns is lent to the next.
+    pub remember: bool,
     /// Acknowledgements report when each packet arrived ([`paceline_transport::AckSegment::arrivals`]).
     pub arrivals: bool,
     /// How well its two hosts keep time.
@@ -152,6 +156,8 @@ impl Flow {
             ack_delay: Nanos::from_millis(40),
             paced: false,
             handshake: false,
+            remembered: None,
+            remember: false,
             arrivals: false,
             timers: Timing::default(),
             telemetry: None,

@@ -284,10 +284,11 @@ impl<'t> World<'t> {
     /// A flow comes alive; the answer is its number. One that the simulator does not have ends the run.
     fn begin(&mut self, index: u32, goal: Option<u64>) -> Option<u32> {
         let number = self.live.next_number();
+        let remembered = self.families[index as usize].lend(self.now);
         let Family { flow, way, .. } = &self.families[index as usize];
         let label = Label { number, way: *way, family: Some(index) };
         let seed = self.seed.derive(&format!("controller {number}"));
-        let env = Env { mss: flow.mss, seed, paced: flow.paced };
+        let env = Env { mss: flow.mss, seed, paced: flow.paced, remembered };
         let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, label.way));
         let first = self.first;
         let mut observer = |spec: &Spec, layer| {
@@ -466,6 +467,12 @@ impl<'t> World<'t> {
                 self.fetched(flow.family, fetch);
             }
             self.recorder.retired(flow.family as usize, self.now, &stats, ready);
+            let family = &mut self.families[flow.family as usize];
+            if family.flow.remember
+                && let Some(learnt) = flow.ends.steering().controller().remember(self.now)
+            {
+                family.memory = Some((learnt, self.now));
+            }
         }
     }
 

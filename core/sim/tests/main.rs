@@ -18,6 +18,7 @@ mod nodes;
 mod pieces;
 mod rapid;
 mod rates;
+mod resume;
 mod saturator;
 mod shares;
 mod sprout;

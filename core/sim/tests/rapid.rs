@@ -34,12 +34,9 @@ fn the_first_recovery_leaves_the_policys_share_of_what_the_path_holds() {
                 let cwnd = variable(&outcome.series.as_ref().unwrap().flows[0], "cwnd_packets");
                 let at = repaired(&outcome);
                 let left = cwnd[at] / (BDP * (1.0 + queue));
-                let lost = outcome.flows[0].sender.packets_lost;
-                println!(
-                    "{policy} {queue} BDP: {left:.3} at {at} ms, {lost} lost, timeouts {}",
-                    outcome.flows[0].sender.timeouts
-                );
-                let _ = beta;
+                assert!((left - beta).abs() < 0.01, "{policy}, a queue of {queue} BDP: {left}");
+                let sender = &outcome.flows[0].sender;
+                assert!(sender.packets_lost > 1_000 && sender.timeouts == 0, "{policy}, {queue} BDP: {sender:?}");
             }
         }
     }

@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use paceline_cc::{
-    Ack, BadFeedback, Carrier, Controller, Loss, Lost, Nanos, Nature, Pacing, Permit, Restart, Sent, Stamp, Telemetry,
-    Time, Timeout,
+    Ack, BadFeedback, Carrier, Controller, Loss, Lost, Nanos, Nature, Pacing, Permit, Remembered, Restart, Sent, Stamp,
+    Telemetry, Time, Timeout,
 };
 use paceline_transport::{AckProgress, ArrivalClock, ArrivalTime, Departing, Driver, SenderConfig, SentPacket};
 
@@ -182,6 +182,10 @@ fn translate(sent: &VecDeque<(u64, SentPacket)>, lost: &[Lost], into: &mut Vec<L
 
 /// The controller of a member's flow is its part of the aggregate's: it passes on what it sees, in the aggregate's terms.
 impl Controller for Member {
+    fn remember(&self, now: Time) -> Option<Remembered> {
+        lock(&self.aggregate).driver.controller().remember(now)
+    }
+
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
         let bytes = u64::from(sent.bytes);
         if bytes > 0 {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use paceline_cc::datapath::QUIC;
 use paceline_cc::observe::{Observed, Observer};
-use paceline_cc::{Env, Misfit, Pacing, Spec, Time};
+use paceline_cc::{Env, Misfit, Pacing, Remembered, Spec, Time};
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 
@@ -26,12 +26,19 @@ pub struct RttSample {
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     rtt: Arc<Mutex<Vec<RttSample>>>,
+    remembered: Arc<Mutex<Option<Remembered>>>,
 }
 
 impl Recording {
     /// The RTT samples so far, oldest first; they are gone from here.
     pub fn take(&self) -> Vec<RttSample> {
         std::mem::take(&mut locked(&self.rtt))
+    }
+
+    /// What the last connection that is gone learnt for later ones to the same place, such as for `paceline_remembered::PathStore`; it is
+    /// gone from here.
+    pub fn remembered(&self) -> Option<Remembered> {
+        locked(&self.remembered).take()
     }
 }
 
@@ -51,6 +58,7 @@ pub struct Factory {
     recording: Option<Recording>,
     observe: Option<Observe>,
     virtual_time: bool,
+    lent: Arc<Mutex<Option<Remembered>>>,
 }
 
 /// Who sees a controller that is made with this.
@@ -72,13 +80,19 @@ impl Factory {
     /// A [`Misfit`] for what quinn cannot express.
     pub fn new(spec: Spec, seed: u64) -> Result<Self, Misfit> {
         QUIC.carries(&spec)?;
-        Ok(Self { spec, seed, recording: None, observe: None, virtual_time: false })
+        Ok(Self { spec, seed, recording: None, observe: None, virtual_time: false, lent: Arc::default() })
     }
 
     /// The same, leaving what its controllers see in `recording`.
     #[must_use]
     pub fn recorded(self, recording: &Recording) -> Self {
         Self { recording: Some(recording.clone()), ..self }
+    }
+
+    /// The same, with what an earlier connection to the same place learnt, which the first controller alone is lent.
+    #[must_use]
+    pub fn lent(self, remembered: Option<Remembered>) -> Self {
+        Self { lent: Arc::new(Mutex::new(remembered)), ..self }
     }
 
     /// The same, each controller seen by the one that `observe` answers for what it is made with. Times count from when it was made.
@@ -100,7 +114,8 @@ impl Factory {
 
     fn adapter(&self, start: Instant, mtu: u16) -> Adapter {
         // quinn paces at 5/4 of the window each smoothed RTT.
-        let env = Env { mss: u32::from(mtu), seed: self.seed, paced: true };
+        let remembered = locked(&self.lent).take();
+        let env = Env { mss: u32::from(mtu), seed: self.seed, paced: true, remembered };
         let observer = self.observe.as_ref().and_then(|observe| (observe.0)(&env));
         let bridge = Mutex::new(Bridge::new(Observed::wrap(self.spec.build(&env), observer), mtu));
         Adapter { bridge, factory: self.clone(), start, mtu }
@@ -145,6 +160,17 @@ impl Adapter {
     fn time(&self, at: Instant) -> Time {
         let nanos = at.saturating_duration_since(self.start).as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+impl Drop for Adapter {
+    fn drop(&mut self) {
+        let Some(recording) = &self.factory.recording else { return };
+        let now = if self.factory.virtual_time { self.start } else { Instant::now() };
+        let remembered = locked(&self.bridge).controller().remember(self.time(now));
+        if remembered.is_some() {
+            *locked(&recording.remembered) = remembered;
+        }
     }
 }
 
@@ -214,7 +240,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use paceline_cc::Nanos;
+
     use super::*;
+
+    #[test]
+    fn the_first_controller_alone_is_lent_what_is_remembered_and_leaves_it() {
+        let remembered = Remembered { window: 1 << 20, min_rtt: Nanos::from_millis(50), age: Nanos::ZERO };
+        let recording = Recording::default();
+        let factory = Factory::new("cubic:start=resume".parse().unwrap(), 1).unwrap();
+        let factory = factory.recorded(&recording).lent(Some(remembered));
+        drop(factory.adapter(Instant::now(), 1200));
+        assert_eq!(recording.remembered(), Some(remembered));
+        drop(factory.adapter(Instant::now(), 1200));
+        assert_eq!(recording.remembered(), None);
+    }
 
     #[test]
     fn an_old_time_is_not_taken_for_that_of_an_acknowledgement() {

@@ -76,7 +76,7 @@ proptest! {
     fn no_order_of_calls_panics(calls in prop::collection::vec(call(), 1..200)) {
         for entry in CONTROLLERS {
             let Ok(factory) = Factory::new(entry.name.parse().unwrap(), 1) else { continue };
-            let env = Env { mss: 1200, seed: 1, paced: true };
+            let env = Env { mss: 1200, seed: 1, paced: true, remembered: None };
             let bridge = Bridge::new(factory.spec().build(&env), 1200);
             let mut caller = Caller { bridge, now: Time::ZERO, left: Vec::new() };
             let mut mtu = 1200;

@@ -130,6 +130,12 @@ pub struct Flow {
     pub paced: bool,
     /// An empty packet and its answer before any data.
     pub handshake: bool,
+    /// What an earlier flow to the same place learnt, for a start-up that makes use of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<Earlier>,
+    /// What one of these flows learns is lent to the next.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub remember: bool,
     /// Acknowledgements report when each packet arrived.
     pub arrivals: bool,
     /// How well its two hosts keep time.
@@ -163,11 +169,26 @@ impl Default for Flow {
             ack_delay: Nanos::from_millis(40),
             paced: false,
             handshake: false,
+            remembered: None,
+            remember: false,
             arrivals: false,
             timers: Timing::default(),
             telemetry: None,
         }
     }
+}
+
+/// What an earlier flow to the same place learnt of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Earlier {
+    /// What was acknowledged in a round trip.
+    pub window: Bytes,
+    /// Smallest RTT.
+    pub rtt: Nanos,
+    /// How long before the start of the run that was.
+    #[serde(default)]
+    pub age: Nanos,
 }
 
 /// Whose flow it is.

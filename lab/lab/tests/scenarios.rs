@@ -106,6 +106,7 @@ fn the_effective_scenario_is_a_scenario_that_means_the_same() {
 #[test]
 fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
     let flow = |line: &str| format!("{SMALL}[[flows]]\n{line}\n");
+    let resuming = |line: &str| flow(line).replace("reno@tcp", "reno:start=resume@tcp");
     let cases = [
         (
             "name = 5".to_owned(),
@@ -178,6 +179,18 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         ),
         (flow("count = 0"), "s.toml:8: flows[0].count: 0 flows send nothing; give 1 or more, or leave the flow out"),
         (flow("start = \"5s\"\nstop = \"5s\""), "s.toml:9: flows[0].stop: it is not after start; give a later time"),
+        (
+            flow("remembered = { window = \"1MB\", rtt = \"50ms\" }"),
+            "s.toml:8: flows[0].remembered: no contestant of this flow makes use of it; leave it out, or let one start so, such as \"cubic:start=resume@tcp\"",
+        ),
+        (
+            resuming("remember = true"),
+            "s.toml:8: flows[0].remember: it is for flows that come one after the other; add workload = { poisson = ... }, or say what is \"remembered\"",
+        ),
+        (
+            resuming("remembered = { window = \"0B\", rtt = \"50ms\" }"),
+            "s.toml:8: flows[0].remembered: a window or an RTT of 0 was never measured; give both, such as { window = \"1MB\", rtt = \"50ms\" }",
+        ),
         (
             flow("contestant = \"reno@tcp\""),
             "s.toml:7: flows: no flow belongs to the contestant under test; write contestant = \"each\" in one",

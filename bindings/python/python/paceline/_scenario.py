@@ -78,6 +78,8 @@ class Flow(_From, total=False):
     ack_delay: str
     paced: bool
     handshake: bool
+    remembered: dict[str, Size]
+    remember: bool
     arrivals: bool
     timers: str
     telemetry: bool

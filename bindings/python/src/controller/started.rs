@@ -6,7 +6,7 @@
 
 use paceline_cc::window::{Policy, Signal, StartUp, Window, WindowController};
 use paceline_cc::{
-    Ack, BadFeedback, Controller, Ecn, Env, Loss, Lost, Nanos, Nature, Permit, Restart, Sent, Stamp, Telemetry, Time,
+    Ack, BadFeedback, Controller, Ecn, Env, Loss, Lost, Nanos, Nature, Permit, Remembered, Restart, Sent, Stamp, Telemetry, Time,
     Timeout,
 };
 
@@ -158,6 +158,10 @@ impl Controller for Started {
             Some(start) => Permit { recovery: self.object.permit().recovery, ..start.permit() },
             None => self.object.permit(),
         }
+    }
+
+    fn remember(&self, now: Time) -> Option<Remembered> {
+        self.first().remember(now)
     }
 
     fn window_set_at(&self) -> Option<String> {

@@ -417,6 +417,11 @@ impl StartUp for Adaptive {
         }
     }
 
+    /// What is lost is not in flight: were all of it lost, nothing would come that ends the wait for it.
+    fn loses(&mut self, packets: f64, _window: &mut Window) {
+        self.in_flight = (self.in_flight - packets).max(0.0);
+    }
+
     fn on_mss(&mut self, mss: u32) {
         self.mss = mss;
     }

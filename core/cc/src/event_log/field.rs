@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::controller::{Acked, Carrier, Cause, Ecn, Env, Hop, Lost, Pacing, Phase, RateSample, Recovery, Stamp};
+use crate::controller::{
+    Acked, Carrier, Cause, Ecn, Env, Hop, Lost, Pacing, Phase, RateSample, Recovery, Remembered, Stamp,
+};
 use crate::foreign::clipped;
 use crate::names::nearest;
 use crate::units::{Nanos, Rate, Time};
@@ -277,7 +279,7 @@ macro_rules! optional {
     )+};
 }
 
-optional!(u32 u64 Time Nanos Rate RateSample Carrier);
+optional!(u32 u64 Time Nanos Rate RateSample Carrier Remembered);
 
 /// Units are the number inside; an instant is never left out.
 macro_rules! unit {
@@ -443,7 +445,8 @@ objects! {
         id arrived_at delay queue_bytes room_packets limit_packets capacity arrival flows drops signal_dbm radio_retry_share
     } left out None, |_| false;
     Carrier { seq sent_at tag } left out None, |_| false;
-    Env { mss seed paced } left out None, |_| false;
+    Env { mss seed paced remembered } left out None, |_| false;
+    Remembered { window min_rtt age } left out None, |_| false;
     Stamp { tag note } left out Some(Self::default()), |stamp| *stamp == Self::default();
 }
 

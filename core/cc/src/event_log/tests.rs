@@ -145,7 +145,7 @@ fn every_field_of_every_event_is_read_as_it_was_written() {
 
 #[test]
 fn a_log_by_hand() {
-    let env = Env { mss: 1448, seed: u64::MAX, paced: true };
+    let env = Env { mss: 1448, seed: u64::MAX, paced: true, remembered: None };
     let mut log = Log::new(Vec::new(), &spec("fixed:window=2,rate=1"), &env, "a \"quoted\" name").unwrap();
     let sent = Sent {
         now: Time::ZERO,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::controller::{
     Ack, Acked, BadFeedback, Carrier, Cause, Controller, Ecn, Loss, Lost, Nature, Pacing, Permit, Phase, Recovery,
-    Restart, Sent, Stamp, Telemetry, Timeout,
+    Remembered, Restart, Sent, Stamp, Telemetry, Timeout,
 };
 use crate::observe::{Event, Observed, Observer, Reply};
 use crate::units::{Nanos, Rate, Time};
@@ -23,6 +23,8 @@ const PERMIT: Permit = Permit {
     is_budget: true,
     outlasts_departures: true,
 };
+const REMEMBERED: Remembered =
+    Remembered { window: 300_000, min_rtt: Nanos::from_millis(30), age: Nanos::from_millis(1) };
 const SET_AT: &str = "there";
 const STAMP: Stamp = Stamp { tag: 7, note: 9 };
 const REFUSAL: BadFeedback = BadFeedback { len: 1, what: "it is refused" };
@@ -139,6 +141,10 @@ impl Controller for Inside {
         PERMIT
     }
 
+    fn remember(&self, _now: Time) -> Option<Remembered> {
+        Some(REMEMBERED)
+    }
+
     fn window_set_at(&self) -> Option<String> {
         Some(SET_AT.to_owned())
     }
@@ -171,6 +177,7 @@ pub fn assert_passes_on(wrap: impl FnOnce(Box<dyn Controller>) -> Box<dyn Contro
         let Some(next) = after(&event) else { break };
         event = next;
     }
+    assert_eq!(around.remember(NOW), Some(REMEMBERED));
     assert_eq!(around.window_set_at().as_deref(), Some(SET_AT));
     let mut described = Vec::new();
     around.describe(&mut |name, value| described.push((name, value)));

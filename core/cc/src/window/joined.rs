@@ -1,8 +1,9 @@
 //! A start-up and a policy joined to a controller.
 
-use super::{Answer, INITIAL_WINDOW, Lapse, MINIMUM_WINDOW, Policy, Setback, Signal, StartUp, Window};
+use super::{Answer, INITIAL_WINDOW, Lapse, MINIMUM_WINDOW, Policy, Retains, Setback, Signal, StartUp, Window};
 use crate::controller::{
-    Ack, Controller, Ecn, Env, Loss, Nature, Permit, Phase, Recovery, Restart, Sent, Stamp, Telemetry, Timeout,
+    Ack, Controller, Ecn, Env, Loss, Nature, Permit, Phase, Recovery, Remembered, Restart, Sent, Stamp, Telemetry,
+    Timeout,
 };
 use crate::units::{Nanos, Time};
 
@@ -127,7 +128,11 @@ impl<P: Policy> WindowController<P> {
         };
         if starting && self.stays && answer == Answer::Reduce && signal != Signal::Timeout {
             let kept = (target / self.window.cwnd).clamp(0.0, 1.0);
-            self.retained = self.start.retains(&Setback { signal, now, kept }, &mut self.window);
+            let retains = self.start.retains(&Setback { signal, now, kept }, &mut self.window);
+            if retains == Retains::Firmly {
+                self.before = None;
+            }
+            self.retained = retains != Retains::Nothing;
             if self.retained {
                 self.keep_retained();
                 return;
@@ -135,6 +140,11 @@ impl<P: Policy> WindowController<P> {
         }
         self.window.ssthresh = target.max(MINIMUM_WINDOW);
         self.window.cwnd = self.window.ssthresh;
+    }
+
+    /// The start-up stays in charge after losses.
+    fn is_spared(&self) -> bool {
+        self.answer == Answer::Stay && self.window.starting()
     }
 
     /// The start-up is not in charge of growth while it retains the window.
@@ -217,8 +227,10 @@ impl<P: Policy> Controller for WindowController<P> {
         } else if self.window.starting() && self.answer != Answer::Stay {
             self.start.on_congestion(Signal::Loss, &mut self.window);
         }
-        if self.retained {
+        if self.retained || self.is_spared() {
             self.start.loses(self.packets(loss.bytes), &mut self.window);
+        }
+        if self.retained {
             self.keep_retained();
         }
     }
@@ -244,6 +256,10 @@ impl<P: Policy> Controller for WindowController<P> {
             window = window.max(self.policy.loss_window());
         }
         self.window.cwnd = window.min(before.max(1.0));
+        if self.is_spared() {
+            let lost = timeout.prior_in_flight.saturating_sub(timeout.in_flight);
+            self.start.loses(self.packets(lost), &mut self.window);
+        }
     }
 
     fn on_spurious(&mut self, _now: Time) {
@@ -298,6 +314,10 @@ impl<P: Policy> Controller for WindowController<P> {
         if self.window.starting() {
             self.start.on_tick(now, &mut self.window);
         }
+    }
+
+    fn remember(&self, now: Time) -> Option<Remembered> {
+        self.start.remember(&self.window, now)
     }
 
     fn nature(&self) -> Nature {

@@ -1,7 +1,7 @@
 //! What happens to a flow, drawn at random: the operations of a [`Datapath`], the world in which it begins, and the
 //! controller with its parameters. `core/cc/examples/random_events.rs` writes event logs of them.
 
-use paceline_cc::controller::{Cause, Controller, Env, Lost, Pacing};
+use paceline_cc::controller::{Cause, Controller, Env, Lost, Pacing, Remembered};
 use paceline_cc::entry::{Entry, Kind};
 use paceline_cc::mdi::models::SHIPPED;
 use paceline_cc::units::{Nanos, Time};
@@ -80,6 +80,12 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// Half of all flows have been to the place before.
+pub(crate) fn remembered(seed: u64) -> Option<Remembered> {
+    let min_rtt = Nanos::from_nanos(1 + (seed >> 8) % 200_000_000);
+    (seed % 2 == 1).then_some(Remembered { window: seed % (1 << 32), min_rtt, age: Nanos::ZERO })
+}
+
 /// Any world.
 pub(crate) fn world() -> impl Strategy<Value = World> {
     let late = 1u64 << 62;
@@ -92,7 +98,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         prop::option::of(span()),
     )
         .prop_map(|(mss, (seed, paced), start, origin, reliable, handshake)| World {
-            env: Env { mss, seed, paced },
+            env: Env { mss, seed, paced, remembered: remembered(seed) },
             start: Time::from_nanos(start),
             origin,
             reliable,

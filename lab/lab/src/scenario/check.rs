@@ -1,10 +1,11 @@
 //! Whether a scenario can run: the first thing that is wrong, its key and what to write instead.
 
-use paceline_cc::{Bytes, Nanos, Rate};
+use paceline_cc::{Bytes, Nanos, Rate, resume};
 
 use paceline_experiment::{Cut, Poisson};
 
-use super::{Cross, Flow, KeyError, Scenario, Workload};
+use super::{Cross, Flow, KeyError, Scenario, Who, Workload};
+use crate::contestant::Contestant;
 
 impl Scenario {
     /// Whether all of it can run.
@@ -40,10 +41,36 @@ impl Scenario {
                 return Err(KeyError::new(format!("flows[{index}].count"), problem));
             }
         }
+        self.check_memory()?;
         self.check_telemetry()?;
         self.check_when()?;
         for (index, cross) in self.cross.iter().enumerate() {
             cross.check().map_err(|(key, problem)| KeyError::new(format!("cross[{index}].{key}"), problem))?;
+        }
+        Ok(())
+    }
+
+    /// Whether flows that are to remember can.
+    fn check_memory(&self) -> Result<(), KeyError> {
+        for (index, flow) in self.flows.iter().enumerate() {
+            let wrong = |(key, problem): Wrong| Err(KeyError::new(format!("flows[{index}].{key}"), problem));
+            let Some(key) = flow.memory() else { continue };
+            let whose = match &flow.contestant {
+                Who::Each => &self.contestants[..],
+                Who::Fixed(contestant) => std::slice::from_ref(&**contestant),
+            };
+            let resumes =
+                |one: &Contestant| one.controller.start_up().is_some_and(|start| start.name == resume::ENTRY.name);
+            if !whose.iter().any(resumes) {
+                let problem = "no contestant of this flow makes use of it; leave it out, or let one start so, such as \"cubic:start=resume@tcp\"";
+                return wrong((key, problem));
+            }
+            if flow.remember && !matches!(flow.workload, Workload::Poisson(_)) {
+                return wrong((
+                    "remember",
+                    "it is for flows that come one after the other; add workload = { poisson = ... }, or say what is \"remembered\"",
+                ));
+            }
         }
         Ok(())
     }
@@ -60,6 +87,11 @@ const MAX_FLOWS: u64 = 100_000;
 pub(super) type Wrong = (&'static str, &'static str);
 
 impl Flow {
+    /// The first of the two keys about what earlier flows learnt.
+    pub(crate) fn memory(&self) -> Option<&'static str> {
+        self.remembered.map(|_| "remembered").or_else(|| self.remember.then_some("remember"))
+    }
+
     pub(super) fn check(&self) -> Result<(), Wrong> {
         if self.count == 0 {
             return Err(("count", "0 flows send nothing; give 1 or more, or leave the flow out"));
@@ -72,6 +104,12 @@ impl Flow {
         }
         if !(1..=1000).contains(&self.ack_every) {
             return Err(("ack_every", "it is not between 1 and 1000 packets; TCP's is 2"));
+        }
+        if self.remembered.is_some_and(|earlier| earlier.window == Bytes(0) || earlier.rtt == Nanos::ZERO) {
+            return Err((
+                "remembered",
+                "a window or an RTT of 0 was never measured; give both, such as { window = \"1MB\", rtt = \"50ms\" }",
+            ));
         }
         match &self.workload {
             Workload::Bytes(Bytes(0)) => Err(("workload", "0 bytes are not a flow; give a size such as \"1MB\"")),

@@ -1,9 +1,9 @@
 //! From the flows and the cross traffic of a scenario to those of a world.
 
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Nanos, Remembered, Time};
 use paceline_experiment::config;
 
-use super::{Cross, Flow, Telemetry, Who};
+use super::{Cross, Earlier, Flow, Telemetry, Who};
 use crate::contestant::Contestant;
 
 impl Flow {
@@ -36,6 +36,8 @@ impl Flow {
                 ack_delay: self.ack_delay,
                 paced: self.paced,
                 handshake: self.handshake,
+                remembered: self.remembered.as_ref().map(Earlier::remembered),
+                remember: self.remember,
                 arrivals: self.arrivals,
                 timers: self.timers,
                 telemetry: telemetry.clone(),
@@ -43,6 +45,12 @@ impl Flow {
                 when: Vec::new(),
             }
         })
+    }
+}
+
+impl Earlier {
+    fn remembered(&self) -> Remembered {
+        Remembered { window: self.window.0, min_rtt: self.rtt, age: self.age }
     }
 }
 
