@@ -1,10 +1,12 @@
 //! `paceline send`: a file, or filler bytes, to a `paceline serve`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use paceline_linux::clock::Clock;
+use paceline_remembered::PathStore;
 use paceline_udp::connect;
 use paceline_udp::transfer::{Content, give};
 use paceline_udp::wire::control::SessionJob;
@@ -26,6 +28,9 @@ pub(crate) struct Args {
     /// Filler bytes (zeros) for S seconds.
     #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     seconds: Option<f64>,
+    /// Keep what the transfer learns of the path in this file, for --cc cubic:start=resume and the like.
+    #[arg(long, value_name = "FILE")]
+    remembered: Option<PathBuf>,
     #[command(flatten)]
     asking: Asking,
 }
@@ -52,7 +57,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let peer = address(&to.to_string_lossy())?;
     let key = asking.common.key()?;
-    let (hello, plan) = asking.hello(peer, key.is_some(), job, bytes, &name)?;
+    let (hello, mut plan) = asking.hello(peer, key.is_some(), job, bytes, &name)?;
+    plan.store = args.remembered.as_ref().map(PathStore::new);
     let clock = Clock::new();
     let patience = asking.common.patience()?;
     let (channel, _) = connect(peer, key.as_ref(), hello, asking.common.offload(), clock, patience)?;

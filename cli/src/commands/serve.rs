@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use paceline_cc::Nanos;
+use paceline_remembered::PathStore;
 use paceline_udp::server::{FileServer, FileSession, Offer, ServeError};
 use paceline_udp::transfer::Interval;
 use rustix::process::Signal;
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Drop whatever is sent, files as well.
     #[arg(long, conflicts_with = "dir")]
     discard: bool,
+    /// Keep what is learnt of the paths to those who fetch in this file, for their --cc cubic:start=resume and the like.
+    #[arg(long, value_name = "FILE")]
+    remembered: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -55,7 +59,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     end_at(ends, Arc::clone(&sessions))?;
     let (dir, file, discard) = (args.serving.dir.clone(), args.file.clone(), args.discard);
     let (key, offload, patience) = (common.key()?, common.offload(), common.patience()?);
-    let offer = Offer { dir, file, discard, key, offload, patience };
+    let store = args.remembered.as_ref().map(PathStore::new);
+    let offer = Offer { dir, file, discard, key, offload, patience, store };
     let mut server = FileServer::bind(address(&args.listen)?, offer).map_err(|error| match error {
         ServeError::NotAFile(_) => anyhow!("--file {error}"),
         error => error.into(),

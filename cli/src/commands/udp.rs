@@ -19,6 +19,7 @@ use paceline_udp::{Offload, SessionKey};
 use serde_json::{Value, json};
 
 use super::{bytes, count, span};
+use crate::complaint;
 
 /// Where `serve` listens and the others ask, when nothing is said.
 pub(super) const PORT: u16 = 4870;
@@ -244,6 +245,9 @@ impl Report {
     }
 
     pub(super) fn end(&self, done: &Transferred) -> std::io::Result<()> {
+        if let Some(error) = &done.forgot {
+            complaint::print(&format!("--remembered {error}"));
+        }
         let took = done.took.as_secs_f64().max(1e-9);
         let mbps = done.bytes as f64 * 8e-6 / took;
         let cpu = done.cpu.as_secs_f64();

@@ -8,6 +8,7 @@ use paceline_cc::{Codepoint, Time};
 use paceline_transport::{AckSegment, Segment};
 
 use paceline_linux::clock::Clock;
+use paceline_remembered::Place;
 
 use super::seal::{Rejected, Session};
 use super::socket::{Datagram, Offload, SessionSocket};
@@ -107,6 +108,14 @@ impl Channel {
     /// Datagrams that the kernel refused to send: they count as lost on the path.
     pub fn lost_in_sending(&self) -> u64 {
         self.lost_in_sending
+    }
+
+    /// Where it goes, as what was learnt of the path is remembered.
+    ///
+    /// # Errors
+    /// The system's, when the socket has no address.
+    pub fn place(&self) -> io::Result<Place> {
+        Ok(Place::new(self.peer.ip(), self.socket.local_addr()?.ip()))
     }
 
     /// The other end.

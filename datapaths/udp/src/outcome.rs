@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use paceline_cc::{Distribution, Nanos};
+use paceline_cc::{Distribution, Nanos, Remembered};
 use paceline_transport::SenderStats;
 
 use super::channel::Strays;
@@ -72,6 +72,8 @@ pub struct SenderOutcome {
     pub strays: Strays,
     /// Packets that its own kernel refused to send.
     pub lost_in_sending: u64,
+    /// What later flows to the same place may make use of.
+    pub remembered: Option<Remembered>,
 }
 
 /// What a receiver leaves behind.

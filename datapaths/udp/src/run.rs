@@ -281,6 +281,7 @@ impl SendingEnd {
             cpu: self.cpu,
             strays: self.channel.strays(),
             lost_in_sending: self.channel.lost_in_sending(),
+            remembered: self.sender.controller().remember(self.clock.now()),
         };
         (outcome, self.channel)
     }

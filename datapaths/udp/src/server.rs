@@ -28,11 +28,12 @@ use paceline_cc::Nanos;
 use paceline_files::OutputError;
 use paceline_icn::{CountedAddress, HeldPlace, Sharing};
 use paceline_linux::clock::Clock;
+use paceline_remembered::PathStore;
 
 use crate::transfer::{Content, ContentPlace, Interval, TransferError, TransferPlan, Transferred, give, take};
 use crate::wire::control::Hello;
 use crate::{Accepted, Agreed, Channel, HandshakeError, Listener, Offload, SessionKey, Unanswered};
-use store::{No, Store, Work};
+use store::{Files, No, Work};
 
 /// Most sessions at once (our choice: each is a thread and some MB).
 const MOST_SESSIONS: usize = 128;
@@ -54,13 +55,15 @@ pub struct Offer {
     pub offload: Offload,
     /// A session ends when its client has been silent for so long.
     pub patience: Nanos,
+    /// Where sessions that give files keep what they learn of the clients' paths.
+    pub store: Option<PathStore>,
 }
 
 impl Default for Offer {
     /// No files and no key; segmentation offload both ways, and a patience of 10 s, as `paceline serve` has them.
     fn default() -> Self {
         let offload = Offload { send: true, receive: true };
-        Self { dir: None, file: None, discard: false, key: None, offload, patience: Nanos::from_secs(10) }
+        Self { dir: None, file: None, discard: false, key: None, offload, patience: Nanos::from_secs(10), store: None }
     }
 }
 
@@ -119,7 +122,8 @@ pub struct FileServer {
 
 /// What every session needs.
 struct Terms {
-    store: Store,
+    files: Files,
+    remembered: Option<PathStore>,
     /// By the addresses of the clients.
     places: Arc<Sharing<CountedAddress>>,
     clock: Clock,
@@ -138,7 +142,7 @@ impl FileServer {
     /// # Errors
     /// [`ServeError`].
     pub fn bind(address: SocketAddr, offer: Offer) -> Result<Self, ServeError> {
-        let store = Store::new(&offer);
+        let files = Files::new(&offer);
         if let Some(file) = offer.file.filter(|file| !file.is_file()) {
             return Err(ServeError::NotAFile(file));
         }
@@ -150,7 +154,8 @@ impl FileServer {
         if let Some(dir) = offer.dir {
             std::fs::create_dir_all(&dir).map_err(|source| OutputError { path: dir, source })?;
         }
-        let terms = Terms { store, places: Sharing::new(MOST_SESSIONS), clock, patience: offer.patience };
+        let (places, patience, remembered) = (Sharing::new(MOST_SESSIONS), offer.patience, offer.store);
+        let terms = Terms { files, remembered, places, clock, patience };
         Ok(Self { listener, terms })
     }
 
@@ -208,7 +213,8 @@ impl Terms {
         let place =
             place.ok_or_else(|| "too many sessions run, of this address or in all; try again later".to_owned())?;
         let plan = TransferPlan::of(hello, self.patience).map_err(|error| error.to_string())?;
-        let work = self.store.prepare(hello)?;
+        let plan = TransferPlan { store: self.remembered.clone(), ..plan };
+        let work = self.files.prepare(hello)?;
         let bytes = work.bytes();
         let ready = self.worker(plan, work, place, Arc::clone(session));
         Ok(Agreed { bytes, ready: ready.map_err(|error| No::Host(HostError::Thread(error)))? })

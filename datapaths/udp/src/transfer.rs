@@ -8,9 +8,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_files::OutputError;
+use paceline_remembered::{PathStore, PathStoreError};
 use paceline_transport::{AckPolicy, PaceStyle, Sender, SenderConfig, stream};
 use ring::digest::{Context, SHA256};
 
@@ -47,6 +49,8 @@ pub struct TransferPlan {
     pub arrivals: bool,
     /// Give up after a silence of this long.
     pub patience: Nanos,
+    /// Where the sender keeps what it learns of the place that it sends to, and has what earlier ones learnt.
+    pub store: Option<PathStore>,
 }
 
 /// Why a plan is refused.
@@ -71,7 +75,7 @@ impl TransferPlan {
         }
         let controller = hello.controller.parse().map_err(|error| PlanError::Controller(format!("{error}")))?;
         let (mss, arrivals) = (hello.mss, hello.arrivals);
-        Ok(Self { controller, mss, ack_every: hello.ack_every.max(1), arrivals, patience })
+        Ok(Self { controller, mss, ack_every: hello.ack_every.max(1), arrivals, patience, store: None })
     }
 
     fn env(&self) -> Env {
@@ -178,6 +182,8 @@ pub struct Transferred {
     pub sender: Option<SenderOutcome>,
     /// At the receiving end.
     pub receiver: Option<ReceiverOutcome>,
+    /// Why nothing was remembered, where it was to be: the transfer does not depend on it.
+    pub forgot: Option<Arc<PathStoreError>>,
 }
 
 struct Bytes(Arc<File>);
@@ -239,7 +245,13 @@ pub fn give_until(
     // The handshake of the transport gives the controller an RTT before the first byte.
     let config =
         SenderConfig { mss: plan.mss.into(), pace: PaceStyle::Linux, handshake: true, ..SenderConfig::default() };
-    let mut sender = stream::sender(&config, plan.controller.build(&plan.env()));
+    let place = channel.place().map_err(Trouble::from)?;
+    let lend = |store: &PathStore| store.lend(place, SystemTime::now()).map_err(Arc::new);
+    let (remembered, mut forgot) = match plan.store.as_ref().map_or(Ok(None), lend) {
+        Ok(remembered) => (remembered, None),
+        Err(error) => (None, Some(error)),
+    };
+    let mut sender = stream::sender(&config, plan.controller.build(&Env { remembered, ..plan.env() }));
     let (bytes, source, file): (_, Box<dyn ContentSource>, _) = match content {
         Content::Zeros(bytes) => (bytes, Box::new(Zeros), None),
         Content::File(file, bytes) => {
@@ -271,6 +283,9 @@ pub fn give_until(
     let now = clock.now();
     sample(now, end.sender());
     let (outcome, mut channel) = end.finish();
+    if let (Some(store), Some(remembered), None) = (&plan.store, &outcome.remembered, &forgot) {
+        forgot = store.keep(place, remembered, SystemTime::now()).map_err(Arc::new).err();
+    }
     if stop.load(Ordering::Relaxed) {
         give_up(&mut channel);
         return Err(TransferError::Stopped);
@@ -299,7 +314,7 @@ pub fn give_until(
         SessionVerdict::Done | SessionVerdict::Failed => return Err(TransferError::PeerFailed),
     };
     let (cpu, took) = (outcome.cpu, now.since(start));
-    Ok(Transferred { bytes: answer.bytes, took, verified, cpu, sender: Some(outcome), receiver: None })
+    Ok(Transferred { bytes: answer.bytes, took, verified, cpu, sender: Some(outcome), receiver: None, forgot })
 }
 
 /// Where content goes.
@@ -363,7 +378,7 @@ pub fn take(
     answer(&mut channel, clock, &Close { verdict, bytes: outcome.bytes_ready, digest: close.digest })?;
     kept?;
     let (bytes, cpu, took) = (outcome.bytes_ready, outcome.cpu, now.since(start));
-    Ok(Transferred { bytes, took, verified, cpu, sender: None, receiver: Some(outcome) })
+    Ok(Transferred { bytes, took, verified, cpu, sender: None, receiver: Some(outcome), forgot: None })
 }
 
 fn keep(place: ContentPlace<'_>, ready: u64, close: &Close) -> Result<(), TransferError> {

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::sync::Arc;
 use std::thread;
+use std::time::SystemTime;
 
-use paceline_cc::Nanos;
+use paceline_cc::{Nanos, Remembered};
 use paceline_linux::clock::Clock;
+use paceline_remembered::{PathStore, Place};
 use paceline_udp::transfer::{Content, ContentPlace, TransferError, TransferPlan, Transferred, give, take};
 use paceline_udp::wire::control::SessionJob;
 use paceline_udp::{Offload, SessionKey, Trouble, connect};
@@ -113,6 +115,42 @@ fn a_file_survives_a_path_that_drops_doubles_swaps_and_changes() {
         let strays = taken.receiver.unwrap().strays;
         assert!(strays.forged > 0 && strays.replayed > 0 && strays.malformed == 0, "{controller}: {strays:?}");
     }
+}
+
+/// Sends filler bytes by `start=resume` with a store, over loopback; what the sending end says.
+fn remembering(store: &PathStore) -> Transferred {
+    let clock = Clock::new();
+    let listener = listener(None, clock);
+    let address = listener.address();
+    let server = accept(listener, clock, None, Nanos::ZERO);
+    let asked = hello(SessionJob::Discard, Some(2_000_000), "cubic:start=resume");
+    let plan = TransferPlan { store: Some(store.clone()), ..TransferPlan::of(&asked, PATIENCE).unwrap() };
+    let (near, _) = connect(address, None, asked, BOTH, clock, LIMIT).unwrap();
+    let far = server.join().unwrap().remove(0).channel;
+    let receiving = plan.clone();
+    let other = thread::spawn(move || take(far, clock, &receiving, None, SECOND, &mut |_| {}));
+    let given = give(near, clock, &plan, Content::Zeros(Some(2_000_000)), None, SECOND, &mut |_| {}).unwrap();
+    other.join().unwrap().unwrap();
+    given
+}
+
+#[test]
+fn what_a_sender_learns_is_in_the_store_and_a_damaged_one_costs_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = PathStore::new(folder.path().join("remembered"));
+    let place = Place::new([127, 0, 0, 1].into(), [127, 0, 0, 1].into());
+    let lent = Remembered { window: 1_000_000, min_rtt: Nanos::from_micros(100), age: Nanos::ZERO };
+    store.keep(place, &lent, SystemTime::now()).unwrap();
+    let given = remembering(&store);
+    assert!(given.forgot.is_none());
+    let learnt = given.sender.unwrap().remembered;
+    let kept = store.lend(place, SystemTime::now()).unwrap();
+    assert_eq!(kept.map(|kept| kept.window), learnt.map(|learnt| learnt.window));
+    std::fs::write(store.path(), "something else").unwrap();
+    let given = remembering(&store);
+    assert_eq!(given.bytes, 2_000_000);
+    assert!(given.forgot.unwrap().to_string().contains("the file stays as it is"));
+    assert_eq!(std::fs::read(store.path()).unwrap(), b"something else");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::{HostError, Offer};
 use crate::wire::control::{Hello, SessionJob};
 
 /// Files to give and a folder for those that come.
-pub(super) struct Store {
+pub(super) struct Files {
     dir: Option<PathBuf>,
     file: Option<PathBuf>,
     discard: bool,
@@ -82,7 +82,7 @@ fn lock(coming: &Coming) -> MutexGuard<'_, BTreeSet<String>> {
     coming.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Store {
+impl Files {
     pub(super) fn new(offer: &Offer) -> Self {
         let Offer { dir, file, discard, .. } = offer;
         Self { dir: dir.clone(), file: file.clone(), discard: *discard, coming: Coming::default() }
