@@ -158,7 +158,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "bbr3-a17-loss",
         says: "without losing much to it",
         measures: "share of packets lost in the last 30 s",
-        expect: (0.0, 0.06),
+        expect: (0.0, 0.08),
         needs: &["state", LOST],
         measure: policed_loss,
         ..A17_RULE
@@ -175,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "bbr3-a17-small-loss",
         says: "the same with a burst of 10 packets",
         measures: "share of packets lost in the last 30 s",
-        expect: (0.0, 0.06),
+        expect: (0.0, 0.08),
         needs: &["state", LOST],
         measure: policed_loss,
         ..A17_SMALL_RULE
@@ -192,7 +192,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "bbr3-a17-large-loss",
         says: "the same with a burst of a second",
         measures: "share of packets lost in the last 30 s",
-        expect: (0.0, 0.06),
+        expect: (0.0, 0.08),
         needs: &["state", LOST],
         measure: policed_loss,
         ..A17_LARGE_RULE
