@@ -194,7 +194,7 @@ pub(super) const fn reading(
 /// A circuit breaker's question (RFC 8084 leaves its figures to the operator): flows that lose more than a tenth in three intervals in a row,
 /// and do not have half of their rate in the third.
 pub(super) const BREAKER: Reading =
-    reading("7.2", "flows that trip a breaker, %", None, Bound::like_or_less(0.5), |run, _| {
+    reading("7.2", "flows that trip a breaker, %", Some(100.0), Bound::like_or_less(0.5), |run, _| {
         let own: Vec<bool> =
             run.watched.flows().iter().zip(&run.own).filter(|(_, own)| **own).map(|(flow, _)| trips(flow)).collect();
         (!own.is_empty()).then(|| 100.0 * own.iter().filter(|trips| **trips).count() as f64 / own.len() as f64)

@@ -32,6 +32,8 @@ struct Figure {
     bars: Vec<Bars>,
     key: Vec<(String, String)>,
     maps: Vec<Map>,
+    /// There is nothing to draw.
+    all_zero: bool,
 }
 
 /// A line of a figure over rates, round trips and buffers.
@@ -161,7 +163,9 @@ fn draw(chart: &AnswerChart) -> Figure {
     let lines: Vec<&AnswerLine> =
         chart.lines.iter().enumerate().filter(|line| !again(line)).map(|(_, line)| line).collect();
     let classes = palette::classes(lines.iter().map(|line| line.name.trim_start_matches("beside ")));
-    let plain = Figure { svg: None, y: chart.y, bars: Vec::new(), key: Vec::new(), maps: Vec::new() };
+    let values = || lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y);
+    let all_zero = values().next().is_some() && values().all(|value| value == 0.0);
+    let plain = Figure { svg: None, y: chart.y, all_zero, bars: Vec::new(), key: Vec::new(), maps: Vec::new() };
     if !chart.places.is_empty() {
         let maps = classes.iter().zip(&lines).map(|(class, line)| map(chart, class, line));
         return Figure { maps: maps.collect(), ..plain };
@@ -169,19 +173,22 @@ fn draw(chart: &AnswerChart) -> Figure {
     if chart.names.is_empty() {
         return Figure { svg: Some(sheet(chart, &lines, &classes)), ..plain };
     }
-    let values = || lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y);
     let most = values().fold(chart.top.unwrap_or(0.0), f64::max).max(1e-9);
     let bar = |class: &String, line: &AnswerLine, place: usize| {
         let value = line.points.iter().find(|(x, _)| *x == place as f64).and_then(|(_, y)| *y);
         let text = value.map_or_else(|| "\u{2013}".to_owned(), short);
         Bar { class: class.clone(), width: value.map_or(0.0, |value| (100.0 * value / most).clamp(0.0, 100.0)), text }
     };
+    let is_known = |(index, _): &(usize, &&'static str)| {
+        let here = |(x, y): &(f64, Option<f64>)| *x == *index as f64 + 1.0 && y.is_some();
+        lines.iter().any(|line| line.points.iter().any(here))
+    };
     let bars = |(index, name): (usize, &&'static str)| Bars {
         name,
         bars: classes.iter().zip(&lines).map(|(class, line)| bar(class, line, index + 1)).collect(),
     };
     Figure {
-        bars: chart.names.iter().enumerate().map(bars).collect(),
+        bars: chart.names.iter().enumerate().filter(is_known).map(bars).collect(),
         key: classes.iter().cloned().zip(lines.iter().map(|line| line.name.clone())).collect(),
         ..plain
     }

@@ -110,7 +110,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         id: "shallow",
         asks: |name| format!("How much do eight {name} flows lose where the buffer is shallow?"),
         clauses: &["5.1.3", "7.2"],
-        after: "which names BBR version 1 below 1.5 BDP",
+        after: "it names BBR version 1 below 1.5 BDP",
         setup: |_| "8 flows, 100 Mbit/s, 40 ms, drop-tail of 0.1 to 1.5 BDP, 30 s; losses after 10 s".to_owned(),
         cells: |contestant, _| {
             each(contestant, &["cubic", "bbr"], &SHALLOW, |one, buffer| {
