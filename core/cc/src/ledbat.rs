@@ -79,15 +79,21 @@ pub struct Ledbat {
 
 impl Ledbat {
     fn new(env: &Env, flavour: Flavour, params: &Params) -> Self {
+        let delays = match flavour {
+            Flavour::Plain => Delays::one_way(params.on("skew")),
+            Flavour::Plus => Delays::round_trip(),
+        };
+        Self { flavour, delays, ecn: classic_ecn(params), ..Self::at_receiver(env, params.number("target")) }
+    }
+
+    /// LEDBAT++ where data goes, which adds at most `target_ms` of delay.
+    pub(crate) fn at_receiver(env: &Env, target_ms: f64) -> Self {
         Self {
-            flavour,
-            target: params.number("target") * 1e-3,
+            flavour: Flavour::Plus,
+            target: target_ms * 1e-3,
             mss: f64::from(env.mss.max(1)),
-            ecn: classic_ecn(params),
-            delays: match flavour {
-                Flavour::Plain => Delays::one_way(params.on("skew")),
-                Flavour::Plus => Delays::round_trip(),
-            },
+            ecn: Ecn::Off,
+            delays: Delays::round_trip(),
             phase: Phase::Start,
             slowdown: Slowdown::default(),
             window: LEAST,
@@ -294,7 +300,7 @@ impl Controller for Ledbat {
     }
 }
 
-const TARGET: Param = Param {
+pub(crate) const TARGET: Param = Param {
     name: "target",
     unit: "ms of delay that it may add",
     kind: Kind::Number { min: 1.0, max: 1e4 },

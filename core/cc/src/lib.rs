@@ -40,6 +40,7 @@ pub mod rapid;
 pub mod registry;
 pub mod reno;
 pub mod resume;
+pub mod rledbat;
 pub mod search;
 pub mod sprout;
 pub mod start_ups;

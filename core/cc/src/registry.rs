@@ -35,6 +35,7 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::copa::ENTRY,
     crate::ledbat::ENTRY,
     crate::ledbat::PLUS_ENTRY,
+    crate::rledbat::ENTRY,
     crate::verus::ENTRY,
     crate::sprout::ENTRY,
     crate::sprout::EWMA_ENTRY,

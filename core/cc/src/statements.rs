@@ -150,6 +150,15 @@ pub(crate) const LEDBAT_PLUS: Statements = Statements {
     ..LEDBAT
 };
 
+/// Of `rledbat`.
+pub(crate) const RLEDBAT: Statements = Statements {
+    implementations: "A module of Linux by the RFC's authors, a model of ns-3, and this one.",
+    status: "Experimental (RFC 9840): for background transfers, chosen by name at both ends.",
+    deployment: "The receiver decides and the sender keeps its own control; here both ends run it, since its window travels as feedback.",
+    security: "The receiver can only take from what the sender's own control permits; a window that it advertises too large gains it nothing.",
+    ..LEDBAT_PLUS
+};
+
 /// Of `vegas`.
 pub(crate) const VEGAS: Statements = Statements {
     implementations: "A module of Linux for many years, and others since 1994.",

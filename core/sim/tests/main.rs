@@ -19,6 +19,7 @@ mod pieces;
 mod rapid;
 mod rates;
 mod resume;
+mod rledbat;
 mod saturator;
 mod shares;
 mod sprout;

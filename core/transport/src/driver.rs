@@ -5,7 +5,7 @@
 //! [`Driver::restart`] and [`Driver::sent`] as packets leave, [`Driver::delivered`] and [`Driver::acknowledge`] as news
 //! of them comes, [`Driver::lose`] and [`Driver::timeout`] where it finds them lost, and [`Driver::tick`] at
 //! [`Driver::next_tick`]; it reads [`Driver::window`] and [`Driver::due`] before each packet. Nothing else in the project
-//! makes an [`Ack`], a [`Sent`], a [`Loss`] or a [`Timeout`].
+//! makes an [`Ack`], a [`Sent`], a [`Loss`] or a [`Timeout`], but for a receiver half that runs a controller on arrivals (rLEDBAT).
 
 use paceline_cc::{
     Ack, Acked, BadFeedback, Controller, Loss, Lost, Nanos, Nature, Pacing, Permit, Phase, Rate, RateSample, Restart,
