@@ -82,7 +82,7 @@ fn refusals_name_the_place_and_the_fix() {
     for (args, error) in [
         (
             &["conform", "verus"][..],
-            "'verus': there are no rules for 'verus'; give --as with one of reno, cubic, bbr, copa, dctcp, prague",
+            "'verus': there are no rules for 'verus'; give --as with one of reno, cubic, bbr, bbr3, copa, dctcp, prague",
         ),
         (&["conform", "--as", "vegas"], "--as: there are no rules for 'vegas'; name one of reno"),
         (
