@@ -111,6 +111,11 @@ impl Policy for Bic {
         window.cwnd += ack.packets_of(self.mss) * (self.increment(cwnd) / cwnd).min(1.0);
     }
 
+    fn limit(&self, _window: &Window, max_flight: f64) -> f64 {
+        let opening = if self.w_max > 0.0 { 0.0 } else { OPENING * max_flight };
+        max_flight + self.settings.max_increment.max(opening).min(max_flight)
+    }
+
     /// As in Linux the window is taken and not the flight, which recovery may have thinned out.
     fn reduce(&mut self, signal: Signal, _now: Time, window: &Window, _in_flight: f64) -> f64 {
         let Settings { beta, low_window, fast_convergence, .. } = self.settings;

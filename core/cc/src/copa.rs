@@ -58,22 +58,27 @@
 
 use crate::ceiling::{Ceiling, Signs, Verdict};
 use crate::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Timeout};
-use crate::entry::{Entry, Home, Kind, Param, Params};
+use crate::max_flight::MaxFlight;
 use crate::units::{Nanos, Rate, Time};
 
 use self::delays::Delays;
 use self::drain::Drain;
+use self::guard::LossGuard;
 use self::mode::{Aggressiveness, Modes};
 use self::outage::Outage;
 use self::velocity::{Move, Velocity};
 
 mod delays;
 mod drain;
+mod entry;
+mod guard;
 mod mode;
 mod outage;
 #[cfg(test)]
 mod tests;
 mod velocity;
+
+pub use entry::ENTRY;
 
 /// Initial window in packets (RFC 6928; the release's `num_probe_pkts`).
 const INITIAL_CWND: f64 = 10.0;
@@ -105,33 +110,6 @@ enum Stage {
     Steady,
 }
 
-/// The release's `ReduceOnLoss`: cuts the window when nearly a third of the packets is lost.
-#[derive(Clone, Copy, Debug, Default)]
-struct LossGuard {
-    since: Time,
-    packets: usize,
-    lost: usize,
-}
-
-impl LossGuard {
-    /// Share of losses from which to cut, the factor, and the number of packets that make a share.
-    const THRESHOLD: f64 = 0.3;
-    const FACTOR: f64 = 0.7;
-    const PACKETS: usize = 20;
-
-    /// Counts packets; true when the window is to be cut.
-    fn count(&mut self, now: Time, rtt: Nanos, delivered: usize, lost: usize) -> bool {
-        self.packets = self.packets.saturating_add(delivered).saturating_add(lost);
-        self.lost = self.lost.saturating_add(lost);
-        if now <= self.since + rtt + rtt || self.packets <= Self::PACKETS {
-            return false;
-        }
-        let share = self.lost as f64 / self.packets as f64;
-        *self = Self { since: now, packets: 0, lost: 0 };
-        share > Self::THRESHOLD
-    }
-}
-
 /// What the registry's parameters set.
 #[derive(Clone, Copy, Debug)]
 struct Config {
@@ -160,8 +138,9 @@ pub struct Copa {
     acked: u64,
     last_ack: Option<Time>,
     outage: Outage,
-    /// The window before the last timeout or heavy loss, for undo.
-    before: Option<f64>,
+    max_flight: MaxFlight,
+    /// The window before the last timeout or heavy loss, and maxFS, for undo.
+    before: Option<(f64, f64)>,
 }
 
 impl Copa {
@@ -181,6 +160,7 @@ impl Copa {
             acked: 0,
             last_ack: None,
             outage: Outage::default(),
+            max_flight: MaxFlight::new(INITIAL_CWND),
             before: None,
         }
     }
@@ -235,12 +215,13 @@ impl Copa {
             if !drain.update(now, self.delays.latest) {
                 return true;
             }
+            self.max_flight.restore(drain.max_flight);
             self.cwnd = drain.finish(&mut self.delays).max(self.least());
             self.drain = None;
             self.velocity.restart(now, self.delays.srtt);
             self.aggressiveness.relent(now);
         } else if self.stage == Stage::Steady && self.aggressiveness.doubtful(now) && self.delays.stale(now) {
-            self.drain = Some(Drain::new(now, self.cwnd, &self.delays));
+            self.drain = Some(Drain::new(now, self.cwnd, self.max_flight.packets(), &self.delays));
             self.drains += 1;
             self.cwnd = self.cwnd.min(MIN_CWND);
         }
@@ -264,6 +245,7 @@ impl Copa {
     fn reinitialise(&mut self) {
         self.restart();
         self.cwnd = INITIAL_CWND;
+        self.max_flight = MaxFlight::new(INITIAL_CWND);
         self.aggressiveness = Aggressiveness::new(self.config.rules, self.config.modes, self.config.delta);
         self.acked = 0;
         self.last_ack = None;
@@ -289,7 +271,7 @@ impl Copa {
             Some(Verdict::Lossy(share)) => {
                 self.stage = Stage::Steady;
                 self.velocity.restart(now, self.delays.srtt);
-                self.before = Some(self.cwnd);
+                self.before = Some((self.cwnd, self.max_flight.packets()));
                 let most = if signs == Signs::Unclear { 1.0 } else { MOST_KEPT };
                 self.cwnd = ((1.0 - share).min(most) * self.cwnd).max(LEAST_CWND);
                 self.ceiling.lower(self.cwnd);
@@ -297,6 +279,61 @@ impl Copa {
             Some(Verdict::Clean) => self.before = None,
             None => {}
         }
+    }
+
+    /// What an acknowledgement says.
+    fn take(&mut self, ack: &Ack<'_>) {
+        if self.silent(ack.now) {
+            self.reinitialise();
+        }
+        self.last_ack = Some(ack.now);
+        if self.config.rules == Rules::Paper {
+            if self.outage.ends(ack.now, self.delays.known().then(|| self.delays.min())) {
+                self.restart();
+            }
+            if self.outage.delayed(ack.packets) {
+                return;
+            }
+        }
+        if let Some(rtt) = ack.rtt {
+            let keep = self.drain.is_some() || self.aggressiveness.doubtful(ack.now);
+            self.delays.update(ack.now, rtt.max(Nanos::from_nanos(1)), keep);
+        }
+        if !self.delays.known() || self.drains(ack.now) {
+            return;
+        }
+        self.update_mode(ack.now);
+        let may_rise = ack.window_limited && (self.max_flight.packets() >= self.cwnd || self.limit() > self.cwnd);
+        for packet in ack.packets {
+            self.acked += 1;
+            if self.config.rules == Rules::Paper || self.acked > RELEASE_PROBES {
+                let size = f64::from(packet.bytes) / self.mss;
+                self.update_window(ack.now, size, f64::from_bits(packet.tag), may_rise);
+            }
+        }
+        self.cwnd = self.cwnd.min(self.ceiling.packets());
+        self.count(ack.now, ack.packets.len(), 0);
+    }
+
+    /// limit(maxFS): the window doubles, or moves by v/delta, in a round trip.
+    fn limit(&self) -> f64 {
+        let max_flight = self.max_flight.packets();
+        match self.stage {
+            Stage::SlowStart => 2.0 * max_flight,
+            Stage::Steady => max_flight + self.velocity.value / self.aggressiveness.delta,
+        }
+    }
+
+    /// An event is over that found the window at `before`.
+    fn bound(&mut self, before: f64) {
+        if self.cwnd != before {
+            self.cwnd = self.max_flight.bound(before, self.cwnd, self.limit());
+        }
+    }
+
+    /// This many bytes are in flight.
+    fn flies(&mut self, in_flight: u64) {
+        self.max_flight.update(in_flight as f64 / self.mss, self.cwnd);
     }
 
     /// The smallest window: below [`MIN_CWND`] where the path does not carry even that.
@@ -321,39 +358,15 @@ impl Controller for Copa {
     /// The tag is the window, against which the direction is judged when the packet is acknowledged.
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
         self.outage.on_sent(sent);
+        self.flies(sent.in_flight);
         Stamp { tag: self.cwnd.to_bits(), note: 0 }
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        if self.silent(ack.now) {
-            self.reinitialise();
-        }
-        self.last_ack = Some(ack.now);
-        if self.config.rules == Rules::Paper {
-            if self.outage.ends(ack.now, self.delays.known().then(|| self.delays.min())) {
-                self.restart();
-            }
-            if self.outage.delayed(ack.packets) {
-                return;
-            }
-        }
-        if let Some(rtt) = ack.rtt {
-            let keep = self.drain.is_some() || self.aggressiveness.doubtful(ack.now);
-            self.delays.update(ack.now, rtt.max(Nanos::from_nanos(1)), keep);
-        }
-        if !self.delays.known() || self.drains(ack.now) {
-            return;
-        }
-        self.update_mode(ack.now);
-        for packet in ack.packets {
-            self.acked += 1;
-            if self.config.rules == Rules::Paper || self.acked > RELEASE_PROBES {
-                let size = f64::from(packet.bytes) / self.mss;
-                self.update_window(ack.now, size, f64::from_bits(packet.tag), ack.window_limited);
-            }
-        }
-        self.cwnd = self.cwnd.min(self.ceiling.packets());
-        self.count(ack.now, ack.packets.len(), 0);
+        self.flies(ack.in_flight);
+        let before = self.cwnd;
+        self.take(ack);
+        self.bound(before);
     }
 
     fn on_shared_rtt(&mut self, now: Time, min: Nanos) {
@@ -361,8 +374,11 @@ impl Controller for Copa {
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.flies(loss.in_flight);
+        let before = self.cwnd;
         self.aggressiveness.on_loss(loss.now, self.delays.latest);
         self.count(loss.now, 0, self.outage.lost_since(loss.packets));
+        self.bound(before);
     }
 
     /// The paper is silent. Here the window falls to its smallest, and a second timeout in a row, which says that
@@ -374,6 +390,8 @@ impl Controller for Copa {
             }
             return;
         }
+        self.flies(timeout.in_flight);
+        let before = self.cwnd;
         // One packet: where windows are that small, losses are found by timeouts alone. Of several in a row the first: a path that is
         // dark says nothing of how much it holds.
         if timeout.count == 1 {
@@ -381,25 +399,29 @@ impl Controller for Copa {
         }
         let cwnd = self.drain.take().map_or(self.cwnd, |drain| drain.cwnd);
         if timeout.count == 1 {
-            self.before = Some(cwnd);
+            self.before = Some((cwnd, self.max_flight.packets()));
         } else {
             self.stage = Stage::SlowStart;
         }
         self.cwnd = cwnd.min(MIN_CWND);
         self.velocity.restart(timeout.now, self.delays.srtt);
+        self.bound(before);
     }
 
     fn on_spurious(&mut self, _now: Time) {
         self.ceiling.forgive();
-        if let Some(before) = self.before.take() {
-            self.cwnd = self.cwnd.max(before);
+        if let Some((cwnd, max_flight)) = self.before.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.max_flight.restore(max_flight);
         }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
         if restart.idle > STALE {
+            let before = self.cwnd;
             self.ceiling = Ceiling::default();
             self.restart();
+            self.bound(before);
         }
     }
 
@@ -409,7 +431,8 @@ impl Controller for Copa {
         self.mss = mss;
         self.cwnd = (self.cwnd * scale).max(LEAST_CWND);
         self.ceiling.scale(scale);
-        self.before = self.before.map(|cwnd| cwnd * scale);
+        self.max_flight.scale(scale);
+        self.before = self.before.map(|(cwnd, max_flight)| (cwnd * scale, max_flight * scale));
     }
 
     fn nature(&self) -> Nature {
@@ -440,69 +463,3 @@ impl Controller for Copa {
         report("rtt_min_rises", self.delays.rises as f64);
     }
 }
-
-fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
-    let config = Config {
-        rules: if params.word("rules") == "release" { Rules::Release } else { Rules::Paper },
-        modes: match params.word("mode") {
-            "default" => Modes::Default,
-            "competitive" => Modes::Competitive,
-            _ => Modes::Auto,
-        },
-        delta: params.number("delta"),
-        tolerance: params.number("tol"),
-        rtt_min_window: Nanos::from_secs_f64(params.number("rttmin_window")),
-    };
-    Box::new(Copa::new(env, config))
-}
-
-/// `copa` in the registry.
-pub const ENTRY: Entry = Entry {
-    name: "copa",
-    summary: "Copa: aims at the rate 1/(delta x queueing delay), competes when others fill the buffer",
-    source: "Arun and Balakrishnan, NSDI 2018",
-    statements: crate::statements::COPA,
-    home: Home::Udp,
-    start: None,
-    params: &[
-        Param {
-            name: "delta",
-            unit: "per packet",
-            kind: Kind::Number { min: 0.001, max: 10.0 },
-            default: "0.5",
-            source: "NSDI 2018 section 2: default mode",
-        },
-        Param {
-            name: "mode",
-            unit: "mode",
-            kind: Kind::Choice(&["auto", "default", "competitive"]),
-            default: "auto",
-            source: "NSDI 2018 section 3.3: switches by the queue it sees",
-        },
-        Param {
-            name: "tol",
-            unit: "packets of queue that count as empty",
-            kind: Kind::Number { min: 0.0, max: 1000.0 },
-            default: "1",
-            source: "our choice: one flow cannot see less of a queue; NSDI 2018 section 3.3 has none",
-        },
-        Param {
-            name: "rttmin_window",
-            unit: "s",
-            kind: Kind::Number { min: 0.1, max: 1e6 },
-            default: "10",
-            source: "NSDI 2018 section 2.1",
-        },
-        Param {
-            name: "rules",
-            unit: "where they differ",
-            kind: Kind::Choice(&["paper", "release"]),
-            default: "paper",
-            source: "NSDI 2018; release: the authors' genericCC",
-        },
-    ],
-    needs: &[],
-    make: &make,
-    receiver: None,
-    lower: None,
-};

@@ -125,6 +125,11 @@ impl Cubic {
         if w_est >= self.curve.cwnd_prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) }
     }
 
+    /// How far ahead the curve is read, by default `unknown`.
+    fn ahead(&self, unknown: Nanos) -> Nanos {
+        if self.min_rtt < Nanos::MAX { self.min_rtt } else { unknown }
+    }
+
     /// Begins at a plateau of `cwnd` packets.
     pub(crate) fn begin_at(&mut self, cwnd: f64) {
         self.curve = Curve { w_max: cwnd, cwnd_prior: cwnd, epoch: None };
@@ -174,12 +179,23 @@ impl Policy for Cubic {
             epoch.w_est
         } else {
             // Repairs give no RTT: after a timeout there may be none yet.
-            let ahead = if self.min_rtt < Nanos::MAX { self.min_rtt } else { ack.min_rtt };
+            let ahead = self.ahead(ack.min_rtt);
             let target = epoch.at(t + ahead.as_secs_f64(), c).clamp(cwnd, TARGET_LIMIT * cwnd);
             cwnd + acked * (target - cwnd) / cwnd
         };
         let least = if w_max > 0.0 { 0.0 } else { opening };
         window.cwnd = grown.max(cwnd + acked * least);
+    }
+
+    /// The curve's time stands still while the window does not limit the flow.
+    fn limit(&self, window: &Window, max_flight: f64) -> f64 {
+        let Settings { c, opening, .. } = self.settings;
+        let w_max = self.curve.w_max;
+        let epoch = self.curve.epoch.unwrap_or_else(|| Epoch::new(self.last_ack, window.cwnd, w_max, c));
+        let t = self.last_ack.since(epoch.start) + self.ahead(Nanos::ZERO);
+        let target = epoch.at(t.as_secs_f64(), c).clamp(max_flight, TARGET_LIMIT * max_flight);
+        let least = if w_max > 0.0 { 0.0 } else { opening };
+        target.max(max_flight + 1.0).max((1.0 + least) * max_flight)
     }
 
     fn hold(&mut self, span: Nanos) {

@@ -203,6 +203,11 @@ impl Policy for CubicMedium {
         }
     }
 
+    fn limit(&self, window: &Window, max_flight: f64) -> f64 {
+        let at_a_loss = if self.sparing.mode == Mode::Grow { (GROWTH * max_flight).max(1.0) } else { 0.0 };
+        self.cubic.limit(window, max_flight + at_a_loss)
+    }
+
     fn hold(&mut self, span: Nanos) {
         self.cubic.hold(span);
     }

@@ -139,6 +139,10 @@ impl StartUp for Eq1 {
         }
     }
 
+    fn limit(&self, _window: &Window, max_flight: f64) -> f64 {
+        (1.0 + self.settings.inc.max(1.0)) * max_flight
+    }
+
     /// What filled the room is lost, or has been reduced.
     fn on_congestion(&mut self, _signal: Signal, _window: &mut Window) {
         (self.filled, self.full) = (false, None);

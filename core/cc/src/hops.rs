@@ -173,7 +173,7 @@ impl Hops {
         // Of a flow in a crowd, which has less than it may send at least, spare packets would be as many again.
         let spare = if crowd { spare.min(window - MINIMUM_WINDOW) } else { spare };
         self.gain = gain;
-        self.cubic.set((headroom * window + spare).max(MINIMUM_WINDOW));
+        self.cubic.set((headroom * window + spare).max(MINIMUM_WINDOW), |flight| RAMP * flight + spare);
     }
 
     /// Where the tightest link is contended, the flow has what CUBIC would have at least.
@@ -202,7 +202,7 @@ impl Hops {
             let rate = if self.doubt.is_over(now) { self.rate } else { self.rate.min(self.arriving()) };
             let window =
                 (rate / self.weight() * self.srtt.as_secs_f64()).min(self.cubic.state().cwnd).max(MINIMUM_WINDOW);
-            self.cubic.set(window);
+            self.cubic.set(window, |flight| flight);
             self.cubic.policy_mut().begin_at(window);
         }
         self.steering = steers;
@@ -301,7 +301,11 @@ impl Hops {
 
 impl Controller for Hops {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
-        if self.steering { Stamp::default() } else { self.cubic.on_sent(sent) }
+        if !self.steering {
+            return self.cubic.on_sent(sent);
+        }
+        self.cubic.flies(sent.in_flight);
+        Stamp::default()
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -340,7 +344,7 @@ impl Controller for Hops {
         self.lose(timeout.now, timeout.packets);
         let flight = timeout.in_flight as f64 / f64::from(self.mss) + 1.0;
         let window = self.cubic.state().cwnd;
-        self.cubic.set(window.min(flight.max(INITIAL_WINDOW)));
+        self.cubic.set(window.min(flight.max(INITIAL_WINDOW)), |flight| flight);
     }
 
     fn on_spurious(&mut self, now: Time) {

@@ -21,11 +21,12 @@ use crate::cubic::{Cubic, PARAMS as CUBIC_PARAMS, START, Settings};
 use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::hops::OVERHEAD;
 use crate::hops::doubt::{Doubt, Round};
+use crate::max_flight::MaxFlight;
 use crate::path_report::PathReport;
 use crate::path_rtt::PathRtt;
 use crate::start_ups::start_up;
 use crate::units::{Nanos, Rate, Time};
-use crate::window::{MINIMUM_WINDOW, WindowController};
+use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, WindowController};
 
 use link::Links;
 
@@ -69,6 +70,7 @@ pub struct Hpcc {
     /// Window and reference window in packets.
     window: f64,
     reference: f64,
+    max_flight: MaxFlight,
     stage: f64,
     /// What was sent beyond this position was sent with the present reference; by the time, where a report names no packet.
     updated: u64,
@@ -98,6 +100,7 @@ impl Hpcc {
             newest: 0.0,
             window: 0.0,
             reference: 0.0,
+            max_flight: MaxFlight::new(INITIAL_WINDOW),
             stage: 0.0,
             updated: 0,
             updated_at: Time::ZERO,
@@ -124,11 +127,12 @@ impl Hpcc {
         let steers = now < self.fresh_until && self.doubt.is_over(now);
         if steers && !self.steering {
             self.window = self.cubic.state().cwnd;
+            self.max_flight = self.cubic.max_flight();
             (self.reference, self.stage) = (self.window, 0.0);
             self.utilisation = self.tuning.eta;
             self.restart_reference(now);
         } else if !steers && self.steering {
-            self.cubic.set(self.window.max(MINIMUM_WINDOW));
+            self.cubic.go_on(self.window.max(MINIMUM_WINDOW), self.max_flight);
             self.cubic.policy_mut().begin_at(self.window.max(MINIMUM_WINDOW));
         }
         self.steering = steers;
@@ -150,7 +154,9 @@ impl Hpcc {
         let follows = wanted >= 1.0 || self.starting || self.stage >= self.tuning.max_stage;
         let to = if follows { self.reference / wanted.max(f64::MIN_POSITIVE) + step } else { self.reference + step };
         let to = to.min(self.tuning.ramp * self.reference).max(MINIMUM_WINDOW);
-        self.window = if self.limited { to } else { to.min(self.window) };
+        let to = if self.limited { to } else { to.min(self.window) };
+        let limit = self.tuning.ramp * self.max_flight.packets() + step;
+        self.window = self.max_flight.bound(self.window, to, limit);
         let anew = match telemetry.packet {
             Some(packet) => packet.seq >= self.updated,
             None => telemetry.now >= self.updated_at + self.srtt,
@@ -162,9 +168,15 @@ impl Hpcc {
         }
     }
 
+    /// This many bytes are in flight.
+    fn flies(&mut self, in_flight: u64) {
+        self.max_flight.update(self.packets(in_flight), self.window);
+    }
+
     /// Losses and marks that are not the medium's.
     fn reduce(&mut self) {
-        self.window = (self.window * BETA).max(MINIMUM_WINDOW);
+        let to = (self.window * BETA).max(MINIMUM_WINDOW);
+        self.window = self.max_flight.bound(self.window, to, 0.0);
         self.reference = (self.reference * BETA).max(MINIMUM_WINDOW);
         self.starting = false;
     }
@@ -202,13 +214,18 @@ impl Hpcc {
 impl Controller for Hpcc {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
         self.next = self.next.max(sent.seq + u64::from(sent.bytes));
-        if self.steering { Stamp::default() } else { self.cubic.on_sent(sent) }
+        if !self.steering {
+            return self.cubic.on_sent(sent);
+        }
+        self.flies(sent.in_flight);
+        Stamp::default()
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.observe(ack);
         if self.steers(ack.now) {
             self.cubic.watch(ack);
+            self.flies(ack.in_flight);
             if ack.echo && self.nature().ecn != Ecn::Off {
                 self.reduce();
             }
@@ -232,7 +249,9 @@ impl Controller for Hpcc {
             self.fresh_until = timeout.now;
         }
         if self.steers(timeout.now) {
-            (self.window, self.reference, self.stage) = (1.0, 1.0, 0.0);
+            self.flies(timeout.in_flight);
+            self.window = self.max_flight.bound(self.window, 1.0, 0.0);
+            (self.reference, self.stage) = (1.0, 0.0);
             self.starting = false;
         } else {
             self.cubic.on_timeout(timeout);
@@ -274,6 +293,7 @@ impl Controller for Hpcc {
         let mss = mss.max(1);
         let scale = f64::from(self.mss) / f64::from(mss);
         (self.window, self.reference) = (self.window * scale, self.reference * scale);
+        self.max_flight.scale(scale);
         self.mss = mss;
         self.cubic.on_mss(now, mss);
     }

@@ -241,6 +241,12 @@ impl StartUp for HyStartPlusPlus {
         }
     }
 
+    fn limit(&self, window: &Window, max_flight: f64) -> f64 {
+        let conservative = self.css.is_some() && window.ssthresh.is_infinite();
+        let divisor = if conservative { CSS_DIVISOR } else { 1.0 };
+        max_flight + max_flight / divisor
+    }
+
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
         report("css_round", self.css.map_or(0.0, |css| f64::from(css.rounds + 1)));
     }

@@ -17,6 +17,7 @@ use crate::controller::{
     Ack, Controller, Ecn, Env, Loss, Nature, Permit, Phase as RecoveryPhase, Restart, Sent, Stamp, Timeout,
 };
 use crate::entry::{CLASSIC_ECN, Entry, Home, Kind, ON_OFF, Param, Params, classic_ecn};
+use crate::max_flight::MaxFlight;
 use crate::units::{Nanos, Time};
 
 use self::delays::Delays;
@@ -70,8 +71,9 @@ pub struct Ledbat {
     /// Packets.
     window: f64,
     ssthresh: f64,
-    /// Window and threshold before the last reduction, for undo.
-    before: Option<(f64, f64)>,
+    max_flight: MaxFlight,
+    /// Window, threshold and maxFS before the last reduction, for undo.
+    before: Option<(f64, f64, f64)>,
     /// Losses of packets that left before this were answered.
     reduced: Time,
     srtt: Nanos,
@@ -98,6 +100,7 @@ impl Ledbat {
             slowdown: Slowdown::default(),
             window: LEAST,
             ssthresh: f64::INFINITY,
+            max_flight: MaxFlight::new(LEAST),
             before: None,
             reduced: Time::ZERO,
             srtt: Nanos::ZERO,
@@ -149,7 +152,7 @@ impl Ledbat {
             return;
         }
         self.reduced = now;
-        self.before = Some((self.window, self.ssthresh));
+        self.before = Some((self.window, self.ssthresh, self.max_flight.packets()));
         match self.phase {
             // The window to return to shrinks; the present one is as small as it gets.
             Phase::Held | Phase::Ramp => self.ssthresh = (BETA * self.ssthresh).max(LEAST),
@@ -185,14 +188,30 @@ impl Ledbat {
     fn packets(&self, bytes: u64) -> f64 {
         bytes as f64 / self.mss
     }
-}
 
-impl Controller for Ledbat {
-    fn on_sent(&mut self, _sent: &Sent) -> Stamp {
-        Stamp::default()
+    /// limit(maxFS).
+    fn limit(&self) -> f64 {
+        let (max_flight, gain) = (self.max_flight.packets(), self.gain());
+        match self.phase {
+            Phase::Start | Phase::Ramp => max_flight + gain * max_flight,
+            Phase::Avoidance | Phase::Held => max_flight + gain,
+        }
     }
 
-    fn on_ack(&mut self, ack: &Ack<'_>) {
+    /// An event is over that found the window at `before`.
+    fn bound(&mut self, before: f64) {
+        if self.window != before {
+            self.window = self.max_flight.bound(before, self.window, self.limit());
+        }
+    }
+
+    /// This many bytes are in flight.
+    fn flies(&mut self, in_flight: u64) {
+        self.max_flight.update(self.packets(in_flight), self.window);
+    }
+
+    /// What an acknowledgement says.
+    fn take(&mut self, ack: &Ack<'_>) {
         self.srtt = ack.srtt;
         let measured_from = self.slowdown.measures_from(self.phase == Phase::Held);
         self.delays.observe(ack, measured_from);
@@ -229,27 +248,48 @@ impl Controller for Ledbat {
             }
         }
     }
+}
+
+impl Controller for Ledbat {
+    fn on_sent(&mut self, sent: &Sent) -> Stamp {
+        self.flies(sent.in_flight);
+        Stamp::default()
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.flies(ack.in_flight);
+        let before = self.window;
+        self.take(ack);
+        self.bound(before);
+    }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.flies(loss.in_flight);
+        let before = self.window;
         if let Some(newest) = loss.packets.iter().map(|packet| packet.sent_at).max() {
             self.reduce(loss.now, newest);
         }
+        self.bound(before);
     }
 
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
+        self.flies(timeout.in_flight);
+        let before = self.window;
         if timeout.count == 1 {
             let window = if matches!(self.phase, Phase::Held | Phase::Ramp) { self.ssthresh } else { self.window };
-            self.before = Some((self.window, self.ssthresh));
+            self.before = Some((self.window, self.ssthresh, self.max_flight.packets()));
             self.ssthresh = (BETA * window).max(LEAST);
             self.reduced = timeout.now;
             self.slowdown.begin(timeout.now, Nanos::ZERO);
         }
         self.phase = Phase::Ramp;
         self.window = (self.packets(timeout.in_flight) + 1.0).min(self.window.max(1.0));
+        self.bound(before);
     }
 
     fn on_spurious(&mut self, now: Time) {
-        if let Some((window, ssthresh)) = self.before.take() {
+        if let Some((window, ssthresh, max_flight)) = self.before.take() {
+            self.max_flight.restore(max_flight);
             self.window = self.window.max(window);
             self.ssthresh = self.ssthresh.max(ssthresh);
             self.check_ramp(now);
@@ -259,7 +299,9 @@ impl Controller for Ledbat {
     fn on_restart(&mut self, restart: &Restart) {
         // A window that went unused for long may not fit the path any more (RFC 5681 section 4.1).
         if restart.idle > restart.rto {
+            let before = self.window;
             self.window = self.window.min(LEAST);
+            self.bound(before);
             self.phase = if self.ssthresh.is_finite() { Phase::Ramp } else { Phase::Start };
             self.slowdown.begin(restart.now, Nanos::ZERO);
             self.delays.idle(restart.now);
@@ -272,6 +314,8 @@ impl Controller for Ledbat {
         self.mss = mss;
         self.window = (self.window * scale).max(1.0);
         self.ssthresh *= scale;
+        self.max_flight.scale(scale);
+        self.before = self.before.map(|(window, ssthresh, flight)| (window * scale, ssthresh * scale, flight * scale));
     }
 
     fn nature(&self) -> Nature {

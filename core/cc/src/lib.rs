@@ -30,6 +30,7 @@ pub mod hpcc;
 pub mod hystart;
 pub mod labels;
 pub mod ledbat;
+pub mod max_flight;
 pub mod mdi;
 pub mod names;
 pub mod observe;

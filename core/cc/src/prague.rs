@@ -142,6 +142,10 @@ impl Policy for Prague {
         window.cwnd += unmarked / window.cwnd * self.growth();
     }
 
+    fn limit(&self, _window: &Window, max_flight: f64) -> f64 {
+        max_flight + self.growth()
+    }
+
     fn reduce(&mut self, signal: Signal, now: Time, window: &Window, _in_flight: f64) -> f64 {
         self.reduced_at = Some(now);
         match signal {
@@ -243,7 +247,7 @@ pub const ENTRY: Entry = Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::ack;
+    use crate::testing::{ack, fill, open};
     use crate::window::SlowStart;
 
     const MSS: u64 = 1448;
@@ -257,9 +261,10 @@ mod tests {
         let env = Env::default();
         let mut flow = WindowController::new(&env, Box::new(SlowStart::new(&env)), Prague::new(&env, settings));
         let (rtt, now) = (ms(10), Time::ZERO);
-        flow.on_ack(&ack(now, rtt, 190));
+        open(&mut flow, now, rtt, 200);
         flow.on_ack(&marked(now, rtt, true));
         assert_eq!(flow.state(), Window { cwnd: 100.0, ssthresh: 100.0 });
+        fill(&mut flow, now);
         flow
     }
 
@@ -344,6 +349,7 @@ mod tests {
         let mut flow = flow(Settings { transition: 3, ..Settings::default() });
         let mut next = |rtt| {
             let before = flow.state().cwnd;
+            fill(&mut flow, at(20));
             flow.on_ack(&ack(at(20), ms(rtt), 10));
             (flow.state().cwnd - before) * before / 10.0
         };

@@ -224,6 +224,10 @@ impl StartUp for Rapid {
         false
     }
 
+    fn limit(&self, window: &Window, max_flight: f64) -> f64 {
+        if self.trebles { 3.0 * max_flight } else { self.slow.limit(window, max_flight) }
+    }
+
     fn product(&self) -> Option<f64> {
         self.product
     }

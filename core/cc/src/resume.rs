@@ -324,6 +324,11 @@ impl StartUp for Resume {
         self.normal.on_restart(restart, window)
     }
 
+    /// The jump is to what an earlier flow learnt (RFC 9959 section 3.2), from a window that limits the flow.
+    fn limit(&self, window: &Window, max_flight: f64) -> f64 {
+        if matches!(self.phase, Phase::Unvalidated(_)) { f64::INFINITY } else { self.normal.limit(window, max_flight) }
+    }
+
     fn resumes(&mut self, ack: &Ack<'_>, window: &mut Window) -> bool {
         self.normal.resumes(ack, window)
     }

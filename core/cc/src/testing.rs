@@ -4,6 +4,7 @@
 //! around another is held to [`assert_passes_on`].
 
 mod around;
+pub mod rate_limited;
 pub mod steady;
 
 use crate::controller::{Ack, Acked, Controller, Ecn, Env, Loss, Lost, Phase, RateSample, Sent};
@@ -40,6 +41,30 @@ pub fn ack(now: Time, rtt: Nanos, packets: u32) -> Ack<'static> {
         phase: Phase::Open,
         window_limited: true,
     }
+}
+
+/// A full packet leaves `controller` at `now`, and the window is full.
+pub fn fill(controller: &mut dyn Controller, now: Time) {
+    let (bytes, in_flight) = (Env::default().mss, controller.window());
+    controller.on_sent(&Sent {
+        now,
+        seq: 0,
+        bytes,
+        in_flight,
+        retransmission: false,
+        app_limited: false,
+        unsent: u64::MAX,
+    });
+}
+
+/// Slow start of `controller` at `now` up to a window of this many packets.
+pub fn open(controller: &mut dyn Controller, now: Time, rtt: Nanos, window: u64) {
+    while packets(controller) < window {
+        let more = packets(controller).min(window - packets(controller));
+        fill(controller, now);
+        controller.on_ack(&ack(now, rtt, more as u32));
+    }
+    fill(controller, now);
 }
 
 /// Feeds a controller whole rounds: send a window, one RTT later acknowledge it packet by packet.

@@ -2,7 +2,7 @@
 //! reduces it afterwards. Any start-up goes with any policy: `cubic:start=hystart`, `dctcp:start=slow`.
 //!
 //! The pieces share one [`Window`]. [`WindowController`] holds what they have in common (RFC 5681): which of the two is
-//! in charge, one reduction an episode, undo, timeouts, idle restarts.
+//! in charge, one reduction an episode, undo, timeouts, idle restarts, and that no window grows beyond [`crate::max_flight`].
 
 mod joined;
 
@@ -171,6 +171,13 @@ pub trait StartUp: Send {
         true
     }
 
+    /// limit(maxFS) of [`crate::max_flight`] while the start-up is in charge: the largest window in packets that it reaches when one window
+    /// of `max_flight` packets, sent whole, is acknowledged; not less than `max_flight`. Endless while the window is that of a
+    /// measurement or a memory, which needs a source.
+    fn limit(&self, _window: &Window, max_flight: f64) -> f64 {
+        2.0 * max_flight
+    }
+
     /// The slow-start threshold at the start of the flow in packets, where the start-up sets one.
     fn threshold(&self) -> f64 {
         f64::INFINITY
@@ -206,6 +213,11 @@ pub trait StartUp: Send {
 pub trait Policy: Send {
     /// Something was delivered outside start-up and recovery, and the window limited the flow: grow.
     fn grow(&mut self, ack: &Ack<'_>, window: &mut Window);
+
+    /// limit(maxFS) of [`crate::max_flight`] while the policy is in charge, as [`StartUp::limit`].
+    fn limit(&self, _window: &Window, max_flight: f64) -> f64 {
+        max_flight + 1.0
+    }
 
     /// Every acknowledgement, before anything else (DCTCP's marked fraction).
     fn observe(&mut self, _ack: &Ack<'_>, _window: &Window) {}

@@ -17,6 +17,7 @@ mod mdi;
 mod nodes;
 mod pieces;
 mod rapid;
+mod rate_limited;
 mod rates;
 mod resume;
 mod rledbat;

@@ -530,6 +530,14 @@ impl StartUp for Adaptive {
         true
     }
 
+    /// Gaps that were measured vouch for the window, not flights (Misund and Briscoe 2019).
+    fn limit(&self, window: &Window, max_flight: f64) -> f64 {
+        match self.stage {
+            Stage::Chirping | Stage::Transition { .. } => f64::INFINITY,
+            Stage::Slow | Stage::Over | Stage::Resuming { .. } => self.slow.limit(window, max_flight),
+        }
+    }
+
     fn holds_against_marks(&self) -> bool {
         matches!(self.stage, Stage::Chirping | Stage::Transition { .. })
     }

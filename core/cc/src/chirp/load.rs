@@ -365,6 +365,11 @@ impl StartUp for Load {
         self.end();
     }
 
+    /// Gaps that were measured vouch for the window, not flights (Misund and Briscoe 2019).
+    fn limit(&self, window: &Window, max_flight: f64) -> f64 {
+        if self.chirping { f64::INFINITY } else { self.slow.limit(window, max_flight) }
+    }
+
     fn holds_against_marks(&self) -> bool {
         self.chirping
     }

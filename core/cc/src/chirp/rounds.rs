@@ -415,6 +415,11 @@ impl StartUp for Rounds {
         self.flying = VecDeque::new();
     }
 
+    /// Gaps that were measured vouch for the window, not flights (Misund and Briscoe 2019).
+    fn limit(&self, window: &Window, max_flight: f64) -> f64 {
+        if self.stage == Stage::Over { self.slow.limit(window, max_flight) } else { f64::INFINITY }
+    }
+
     fn holds_against_marks(&self) -> bool {
         self.stage != Stage::Over
     }

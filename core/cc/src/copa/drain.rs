@@ -13,6 +13,8 @@ pub(super) struct Drain {
     until: Time,
     /// The window before it in packets, and RTTstanding.
     pub(super) cwnd: f64,
+    /// maxFS before it, which comes back with the window.
+    pub(super) max_flight: f64,
     standing: Nanos,
     /// When the smallest RTT of the drain was seen, and that RTT.
     seen: Time,
@@ -21,9 +23,9 @@ pub(super) struct Drain {
 
 impl Drain {
     /// Lasts until what was in flight has arrived, and one smallest RTT.
-    pub(super) fn new(now: Time, cwnd: f64, delays: &Delays) -> Self {
+    pub(super) fn new(now: Time, cwnd: f64, max_flight: f64, delays: &Delays) -> Self {
         let until = now + delays.latest + delays.min();
-        Self { until, cwnd, standing: delays.standing(), seen: now, lowest: delays.latest }
+        Self { until, cwnd, max_flight, standing: delays.standing(), seen: now, lowest: delays.latest }
     }
 
     /// Takes an RTT; true when the drain is over.

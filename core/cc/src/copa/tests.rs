@@ -26,6 +26,7 @@ fn acknowledge_with(copa: &mut Copa, now: Time, rtt: Option<Nanos>, count: usize
         ce: false,
         received_at: None,
     };
+    crate::testing::fill(copa, now);
     copa.on_ack(&Ack { rtt, ..ack(now, Nanos::ZERO, &vec![packet; count]) });
 }
 
@@ -386,6 +387,7 @@ fn an_outage_starts_anew_and_what_was_sent_before_its_end_says_nothing() {
     assert!(!copa.delays.known(), "that RTT is not the path's");
     lose_sent(&mut copa, Time::from_millis(2_999), Time::from_millis(3_010), 50);
     assert_eq!(copa.ceiling.packets(), f64::INFINITY, "nor do losses of what was sent before tell how much it carries");
+    crate::testing::fill(&mut copa, Time::from_millis(3_000));
     copa.on_ack(&ack(Time::from_millis(3_030), Nanos::from_millis(30), &acked(3_000)));
     assert_eq!((copa.delays.min(), copa.cwnd), (Nanos::from_millis(30), window.min(INITIAL_CWND) + 1.0));
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::controller::{Hop, Loss, Lost, RateSample, Timeout};
 use crate::path_report::HOP_PACKET_BYTES;
 use crate::registry::Spec;
-use crate::testing::ack;
+use crate::testing::{ack, fill, open};
 
 const RTT: Nanos = Nanos::from_millis(20);
 const MSS: u64 = 1448;
@@ -18,7 +18,8 @@ impl Bench {
     /// A flow that has left slow start at `window` packets, with an RTT of 20 ms and a delivery rate of `window` a round trip.
     fn at(name: &str, window: u64) -> Self {
         let mut bench = Self::starting(&format!("{name}:start=slow,ssthresh={window}"));
-        bench.acknowledge(window - 10, RTT);
+        open(bench.controller.as_mut(), bench.now, RTT, window);
+        bench.acknowledge(0, RTT);
         assert_eq!(bench.packets(), window as f64);
         bench
     }
@@ -28,8 +29,9 @@ impl Bench {
         Self { controller, now: Time::from_millis(1_000) }
     }
 
-    /// `packets` arrive at once, after `rtt`; the smallest RTT is 20 ms.
+    /// `packets` of a full window arrive at once, after `rtt`; the smallest RTT is 20 ms.
     fn acknowledge(&mut self, packets: u64, rtt: Nanos) {
+        fill(self.controller.as_mut(), self.now);
         let rate = RateSample {
             delivered: self.controller.window().max(packets * MSS),
             interval: RTT,
@@ -50,6 +52,7 @@ impl Bench {
             app_limited: false,
             retransmission: false,
         };
+        fill(self.controller.as_mut(), self.now);
         let acked = ack(self.now, rtt, 1);
         let next = una + 100 * MSS;
         self.controller.on_ack(&Ack { min_rtt: RTT, rate: Some(rate), una, next, ..acked });
@@ -152,7 +155,7 @@ fn the_curve_is_kept_or_drawn_anew() {
 fn only_growth_stays_in_slow_start() {
     for (name, window, threshold) in [("cubic-l1", 40, Some(40)), ("cubic-l2", 38, Some(38)), ("cubic-l1g", 50, None)] {
         let mut bench = Bench::starting(&format!("{name}:start=slow"));
-        bench.acknowledge(30, RTT);
+        open(bench.controller.as_mut(), bench.now, RTT, 40);
         bench.medium(60);
         bench.lose(&[Cause::Medium]);
         assert_eq!(bench.controller.window(), window * MSS, "{name}");
@@ -288,7 +291,9 @@ fn of_losses_in_a_row_one_in_129_is_answered() {
 fn without_guards_every_loss_of_the_medium_is_spared() {
     let mut bench = Bench::at("cubic-l1", 40);
     bench.controller = "cubic-l1:start=slow,guards=off".parse::<Spec>().unwrap().build(&Env::default());
-    bench.acknowledge(30, Nanos::from_secs(1));
+    for packets in [10, 20] {
+        bench.acknowledge(packets, Nanos::from_secs(1));
+    }
     for _ in 0..100 {
         bench.medium(7);
         bench.lose(&[Cause::Medium]);

@@ -2,7 +2,7 @@ use super::*;
 use crate::controller::{Cause, Controller, Hop, Loss, Restart, Timeout};
 use crate::path_report::HOP_PACKET_BYTES;
 use crate::registry::Spec;
-use crate::testing::ack;
+use crate::testing::{ack, fill, open};
 use crate::units::{Rate, Time};
 
 const RTT: Nanos = Nanos::from_millis(20);
@@ -131,7 +131,7 @@ struct Reduced {
 impl Reduced {
     fn new() -> Self {
         let mut controller = "cubic:eq1=2,ssthresh=100".parse::<Spec>().unwrap().build(&Env::default());
-        controller.on_ack(&ack(Time::from_millis(960), RTT, 90));
+        open(controller.as_mut(), Time::from_millis(960), RTT, 100);
         let mss = u64::from(Env::default().mss);
         let (now, prior_in_flight) = (Time::from_millis(980), 100 * mss);
         controller.on_loss(&Loss {
@@ -157,6 +157,7 @@ impl Reduced {
             self.report(&[hop]);
             let una = self.now.as_nanos() / 1_000_000 * u64::from(Env::default().mss);
             let next = una + 20 * u64::from(Env::default().mss);
+            fill(self.controller.as_mut(), self.now);
             self.controller.on_ack(&Ack { una, next, ..ack(self.now, RTT, 1) });
         }
     }
@@ -215,7 +216,7 @@ fn round_trips_without_room_cost_five_percent_up_to_fifteen() {
     // Not where the application limits the flow, and not with `hold=off`.
     for spec in ["cubic:eq1=2,ssthresh=100", "cubic:eq1=2,ssthresh=100,hold=off"] {
         let mut flow = Reduced { controller: spec.parse::<Spec>().unwrap().build(&Env::default()), ..Reduced::new() };
-        flow.controller.on_ack(&ack(flow.now, RTT, 90));
+        open(flow.controller.as_mut(), flow.now, RTT, 100);
         let before = flow.packets();
         for _ in 0..100 {
             flow.now += RTT;
@@ -255,8 +256,10 @@ fn a_timeout_forgets_that_the_room_was_filled() {
         let (now, mss) = (flow.now, u64::from(Env::default().mss));
         flow.controller.on_timeout(&Timeout { now, packets: &[], prior_in_flight: 10 * mss, in_flight: 0, count: 1 });
         flow.now += Nanos::from_millis(200);
+        fill(flow.controller.as_mut(), flow.now);
         flow.controller.on_ack(&ack(flow.now, RTT, 1));
         assert_eq!(flow.packets(), 2.0, "slow start");
+        fill(flow.controller.as_mut(), flow.now);
         flow.controller.on_ack(&ack(flow.now, RTT, 2));
         assert_eq!(flow.packets(), 4.0);
     }
@@ -270,6 +273,7 @@ fn what_an_earlier_report_filled_does_not_end_a_slow_start_after_a_silence() {
     flow.now += idle;
     flow.controller.on_restart(&Restart { now: flow.now, idle, rto });
     assert_eq!(flow.packets(), 10.0);
+    fill(flow.controller.as_mut(), flow.now);
     flow.controller.on_ack(&ack(flow.now, RTT, 10));
     assert_eq!(flow.packets(), 20.0);
 }

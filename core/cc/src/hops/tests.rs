@@ -1,7 +1,7 @@
 use super::*;
 use crate::controller::{Hop, Loss, RateSample};
 use crate::registry::Spec;
-use crate::testing::ack;
+use crate::testing::{ack, fill};
 
 const RTT: Nanos = Nanos::from_millis(20);
 const MSS: u64 = 1448;
@@ -24,7 +24,9 @@ impl Bench {
     fn of(spec: &str) -> Self {
         let controller = spec.parse::<Spec>().unwrap().build(&Env::default());
         let mut bench = Self { controller, now: Time::from_millis(1_000), una: 0 };
-        bench.round(RTT, 40);
+        for packets in [10, 20, 40] {
+            bench.round(RTT, packets);
+        }
         bench
     }
 
@@ -34,8 +36,9 @@ impl Bench {
         self.acknowledge(rtt, packets, packets);
     }
 
-    /// `packets` arrive, `delivered` in a round trip.
+    /// `packets` of a full window arrive, `delivered` in a round trip.
     fn acknowledge(&mut self, rtt: Nanos, packets: u64, delivered: u64) {
+        fill(self.controller.as_mut(), self.now);
         self.una += packets * MSS;
         let rate = RateSample {
             delivered: delivered * MSS,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::controller::{Carrier, Hop};
 use crate::registry::Spec;
-use crate::testing::ack;
+use crate::testing::{ack, fill};
 
 const BASE: Nanos = Nanos::from_millis(20);
 const MSS: u64 = 1448;
@@ -44,6 +44,7 @@ impl Bench {
         };
         let una = self.next;
         self.next += 100 * MSS;
+        fill(&mut self.controller, self.now);
         let acked = ack(self.now, BASE, 10);
         self.controller.on_ack(&Ack { rate: Some(rate), una, next: self.next, ..acked });
     }
@@ -51,6 +52,7 @@ impl Bench {
     /// A report after `ms`, of a packet sent at this position.
     fn report(&mut self, ms: u64, seq: Option<u64>, hops: &[Hop]) {
         self.now += Nanos::from_millis(ms);
+        fill(&mut self.controller, self.now);
         let packet = seq.map(|seq| Carrier { seq, sent_at: self.now - BASE, tag: 0 });
         self.controller.on_telemetry(&Telemetry {
             now: self.now,

@@ -53,6 +53,7 @@ impl Flow {
             received_at,
         };
         let rtt = self.rtt();
+        crate::testing::fill(&mut self.ledbat, self.now);
         self.ledbat.on_ack(&Ack {
             packets: &[acked],
             bytes,

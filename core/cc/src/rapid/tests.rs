@@ -1,7 +1,7 @@
 use super::*;
 use crate::controller::{Cause, Controller, Loss, Lost, Phase, Recovery, Timeout};
 use crate::registry::Spec;
-use crate::testing::packets;
+use crate::testing::{fill, packets};
 
 const MSS: u64 = 1448;
 const RTT: Nanos = Nanos::from_millis(100);
@@ -49,6 +49,7 @@ impl Flow {
         let mut now = Time::from_millis(1_000);
         while packets(controller.as_ref()) < window {
             let pair = [acked(0, now), acked(1, now)];
+            fill(controller.as_mut(), now);
             controller.on_ack(&ack(now, RTT, &pair, Phase::Open));
             now += Nanos::from_micros(100);
         }
@@ -309,6 +310,7 @@ fn a_spurious_loss_gives_window_and_growth_back() {
     flow.controller.on_spurious(flow.now);
     assert_eq!(cwnd(flow.controller.as_ref()), flow.window);
     let both = [acked(0, flow.now), acked(1, flow.now)];
+    fill(flow.controller.as_mut(), flow.now);
     flow.controller.on_ack(&ack(flow.now, RTT, &both, Phase::Open));
     assert_eq!(cwnd(flow.controller.as_ref()), flow.window + 4.0);
 }
@@ -334,6 +336,7 @@ fn hystart_plus_plus_may_end_it() {
             now += rtt.mul_div(1, window);
             una += MSS;
             let one = [acked(0, now)];
+            fill(controller.as_mut(), now);
             controller.on_ack(&Ack { una, next: una + window * MSS, ..ack(now, rtt, &one, Phase::Open) });
         }
     }

@@ -5,6 +5,7 @@ use crate::controller::{
     Ack, Controller, Ecn, Env, Loss, Nature, Permit, Phase, Recovery, Remembered, Restart, Sent, Stamp, Telemetry,
     Timeout,
 };
+use crate::max_flight::MaxFlight;
 use crate::units::{Nanos, Time};
 
 /// A start-up and a policy joined to a controller.
@@ -15,8 +16,9 @@ pub struct WindowController<P> {
     /// [`StartUp::stays`].
     stays: bool,
     policy: P,
-    /// The window before the last reduction, for undo.
-    before: Option<Window>,
+    max_flight: MaxFlight,
+    /// The window before the last reduction, and maxFS, for undo.
+    before: Option<(Window, f64)>,
     rtt: Nanos,
     /// Between a loss and the end of its repair.
     repairing: bool,
@@ -38,6 +40,7 @@ impl<P: Policy> WindowController<P> {
             stays: start.stays(),
             start,
             policy,
+            max_flight: MaxFlight::new(window.cwnd),
             before: None,
             rtt: Nanos::ZERO,
             repairing: false,
@@ -61,19 +64,38 @@ impl<P: Policy> WindowController<P> {
     pub(crate) fn watch(&mut self, ack: &Ack<'_>) {
         self.rtt = ack.srtt;
         self.repairing &= ack.phase != Phase::Open;
+        self.flies(ack.in_flight);
         self.policy.observe(ack, &self.window);
     }
 
-    /// The window is this many packets now, the start-up is over, and there is nothing to undo.
-    pub(crate) fn set(&mut self, packets: f64) {
+    /// The window is set from outside, and this many bytes are in flight.
+    pub(crate) fn flies(&mut self, in_flight: u64) {
+        let packets = self.packets(in_flight);
+        self.max_flight.update(packets, self.window.cwnd);
+    }
+
+    /// The window is set to this many packets, within `limit` of maxFS where it grows; the start-up is over, and there is nothing to undo.
+    pub(crate) fn set(&mut self, packets: f64, limit: impl FnOnce(f64) -> f64) {
         if self.window.starting() || self.retained {
             self.start.on_congestion(Signal::Loss, &mut self.window);
         }
         self.retained = false;
-        let cwnd = packets.max(1.0);
+        let limit = limit(self.max_flight.packets());
+        let cwnd = self.max_flight.bound(self.window.cwnd, packets.max(1.0), limit);
         self.window = Window { cwnd, ssthresh: cwnd };
         self.before = None;
         self.answer = Answer::Reduce;
+    }
+
+    /// What is known of flights, for one who keeps a window of its own.
+    pub(crate) fn max_flight(&self) -> MaxFlight {
+        self.max_flight
+    }
+
+    /// The window goes on from one that was kept elsewhere, with what is known of its flights.
+    pub(crate) fn go_on(&mut self, packets: f64, max_flight: MaxFlight) {
+        self.set(packets, |_| f64::INFINITY);
+        self.max_flight = max_flight;
     }
 
     /// The policy, for one who sets the window.
@@ -93,6 +115,27 @@ impl<P: Policy> WindowController<P> {
         bytes as f64 / f64::from(self.env.mss)
     }
 
+    /// limit(maxFS), of the start-up where it is in charge.
+    fn limit(&self, starting: bool) -> f64 {
+        let (window, max_flight) = (&self.window, self.max_flight.packets());
+        if starting { self.start.limit(window, max_flight) } else { self.policy.limit(window, max_flight) }
+    }
+
+    /// An event is over that found the window at `before`, and the start-up in charge or not: growth ends at limit(maxFS).
+    #[inline]
+    fn bound(&mut self, before: f64, starting: bool) {
+        if self.window.cwnd != before {
+            let limit = self.limit(starting);
+            self.window.cwnd = self.max_flight.bound(before, self.window.cwnd, limit);
+        }
+    }
+
+    /// The window is at limit(maxFS): to start-up and policy it does not limit the flow.
+    #[inline]
+    fn is_unused(&self) -> bool {
+        self.max_flight.packets() < self.window.cwnd && self.limit(self.window.starting()) <= self.window.cwnd
+    }
+
     /// The policy is in charge, and was held at `held`, if it was when the last acknowledgement came.
     fn grow(&mut self, ack: &Ack<'_>, held: Option<Time>) {
         if let Some(share) = self.stays.then(|| self.start.holds(ack)).flatten() {
@@ -110,9 +153,46 @@ impl<P: Policy> WindowController<P> {
         }
     }
 
+    /// An acknowledgement; what it says of who limits the flow is as it counts.
+    fn take(&mut self, ack: &Ack<'_>) {
+        self.rtt = ack.srtt;
+        self.repairing &= ack.phase != Phase::Open;
+        let held = self.held.take();
+        self.policy.observe(ack, &self.window);
+        if self.stays {
+            self.start.observe(ack);
+        }
+        if self.retained {
+            self.repair(ack);
+            return;
+        }
+        let holds = self.holds_against_marks();
+        if self.policy.answers(ack) && !holds {
+            self.follow(Answer::Reduce, Signal::Ecn, ack.now, ack.prior_in_flight);
+            return;
+        }
+        match ack.phase {
+            Phase::Recovery => return,
+            Phase::Cwr if !holds && !self.policy.grows_while_reducing() => return,
+            Phase::Open | Phase::Cwr | Phase::Loss => {}
+        }
+        if self.window.starting() {
+            self.start.on_ack(ack, &mut self.window);
+            if !self.window.starting() {
+                self.policy.on_start_end(ack.now, &self.window, self.start.product());
+                // It has not passed limit(maxFS), and the rest of a window's acknowledgements is still to come.
+                if ack.window_limited {
+                    self.max_flight.restore(self.window.cwnd);
+                }
+            }
+        } else if ack.bytes == 0 || !self.stays || !self.start.resumes(ack, &mut self.window) {
+            self.grow(ack, held);
+        }
+    }
+
     /// Does as `answer` says.
     fn follow(&mut self, answer: Answer, signal: Signal, now: Time, in_flight: u64) {
-        self.before = Some(self.window);
+        self.before = Some((self.window, self.max_flight.packets()));
         self.answer = answer;
         if answer == Answer::Stay && self.window.starting() {
             let to = self.policy.spare(signal, now, &self.window);
@@ -172,7 +252,7 @@ impl<P: Policy> WindowController<P> {
         let spared = std::mem::take(&mut self.answer) != Answer::Reduce;
         if timeout.count == 1 {
             self.answer = if spared { Answer::Spare } else { Answer::Reduce };
-        } else if spared && let Some(before) = self.before {
+        } else if spared && let Some((before, _)) = self.before {
             let in_flight = self.packets(timeout.prior_in_flight);
             let target = self.policy.reduce(Signal::Timeout, timeout.now, &before, in_flight);
             self.window.ssthresh = target.max(MINIMUM_WINDOW);
@@ -182,43 +262,30 @@ impl<P: Policy> WindowController<P> {
 
 impl<P: Policy> Controller for WindowController<P> {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
-        let tag = if self.window.starting() { self.start.on_sent(sent, &mut self.window) } else { 0 };
+        let mut tag = 0;
+        if self.window.starting() {
+            let before = self.window.cwnd;
+            tag = self.start.on_sent(sent, &mut self.window);
+            self.bound(before, true);
+        }
+        self.flies(sent.in_flight);
         Stamp { tag, note: 0 }
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        self.rtt = ack.srtt;
-        self.repairing &= ack.phase != Phase::Open;
-        let held = self.held.take();
-        self.policy.observe(ack, &self.window);
-        if self.stays {
-            self.start.observe(ack);
+        self.flies(ack.in_flight);
+        let (before, starting) = (self.window.cwnd, self.window.starting());
+        if ack.window_limited && self.is_unused() {
+            self.take(&Ack { window_limited: false, ..*ack });
+        } else {
+            self.take(ack);
         }
-        if self.retained {
-            self.repair(ack);
-            return;
-        }
-        let holds = self.holds_against_marks();
-        if self.policy.answers(ack) && !holds {
-            self.follow(Answer::Reduce, Signal::Ecn, ack.now, ack.prior_in_flight);
-            return;
-        }
-        match ack.phase {
-            Phase::Recovery => return,
-            Phase::Cwr if !holds && !self.policy.grows_while_reducing() => return,
-            Phase::Open | Phase::Cwr | Phase::Loss => {}
-        }
-        if self.window.starting() {
-            self.start.on_ack(ack, &mut self.window);
-            if !self.window.starting() {
-                self.policy.on_start_end(ack.now, &self.window, self.start.product());
-            }
-        } else if ack.bytes == 0 || !self.stays || !self.start.resumes(ack, &mut self.window) {
-            self.grow(ack, held);
-        }
+        self.bound(before, starting);
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.flies(loss.in_flight);
+        let (before, starting) = (self.window.cwnd, self.window.starting());
         self.repairing |= loss.new_episode;
         if loss.new_episode && !self.retained {
             let lapse = Lapse { signal: Signal::Loss, now: loss.now, packets: loss.packets };
@@ -233,10 +300,12 @@ impl<P: Policy> Controller for WindowController<P> {
         if self.retained {
             self.keep_retained();
         }
+        self.bound(before, starting);
     }
 
     fn on_timeout(&mut self, timeout: &Timeout<'_>) {
-        let before = self.window.cwnd;
+        self.flies(timeout.in_flight);
+        let (before, starting) = (self.window.cwnd, self.window.starting());
         self.retained = false;
         let mut answer = Answer::Reduce;
         if timeout.count == 1 {
@@ -260,10 +329,12 @@ impl<P: Policy> Controller for WindowController<P> {
             let lost = timeout.prior_in_flight.saturating_sub(timeout.in_flight);
             self.start.loses(self.packets(lost), &mut self.window);
         }
+        self.bound(before, starting);
     }
 
     fn on_spurious(&mut self, _now: Time) {
-        if let Some(before) = self.before.take() {
+        if let Some((before, max_flight)) = self.before.take() {
+            self.max_flight.restore(max_flight);
             self.window.cwnd = self.window.cwnd.max(before.cwnd);
             self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
             self.retained = false;
@@ -279,8 +350,10 @@ impl<P: Policy> Controller for WindowController<P> {
     fn on_restart(&mut self, restart: &Restart) {
         let Restart { now, idle, rto } = *restart;
         self.held = None;
+        let (before, starting) = (self.window.cwnd, self.window.starting());
         self.policy.on_restart(now, idle);
         if self.start.on_restart(restart, &mut self.window) {
+            self.bound(before, starting);
             return;
         }
         let halvings = rto.times_in(idle).min(32);
@@ -290,6 +363,7 @@ impl<P: Policy> Controller for WindowController<P> {
         self.window.ssthresh = self.window.ssthresh.max(0.75 * self.window.cwnd);
         let floor = INITIAL_WINDOW.min(self.window.cwnd);
         self.window.cwnd = (self.window.cwnd / (1u64 << halvings) as f64).max(floor);
+        self.bound(before, starting);
     }
 
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
@@ -302,7 +376,12 @@ impl<P: Policy> Controller for WindowController<P> {
         let mss = mss.max(1);
         let scale = f64::from(self.env.mss) / f64::from(mss);
         self.env.mss = mss;
-        for window in [&mut self.window].into_iter().chain(self.before.as_mut()) {
+        self.max_flight.scale(scale);
+        let mut before = self.before.as_mut();
+        if let Some((_, max_flight)) = &mut before {
+            *max_flight *= scale;
+        }
+        for window in [&mut self.window].into_iter().chain(before.map(|(window, _)| window)) {
             window.cwnd = (window.cwnd * scale).max(1.0);
             window.ssthresh = (window.ssthresh * scale).max(1.0);
         }
@@ -312,7 +391,9 @@ impl<P: Policy> Controller for WindowController<P> {
 
     fn on_tick(&mut self, now: Time) {
         if self.window.starting() {
+            let before = self.window.cwnd;
             self.start.on_tick(now, &mut self.window);
+            self.bound(before, true);
         }
     }
 

@@ -47,6 +47,9 @@ final class Copa extends Controller {
     private long lastAck = NONE;
     /** The window before the last timeout or heavy loss, for undo; {@link #NONE} when there is nothing to undo. */
     private double before = NONE;
+    private final MaxFlight maxFlight = new MaxFlight(INITIAL_CWND);
+    /** maxFS before the last timeout or heavy loss. */
+    private double flightBefore;
     /** The release's guard: packets, and of those the lost ones, since a time. */
     private long guardSince;
     private long guardPackets;
@@ -112,11 +115,12 @@ final class Copa extends Controller {
             if (!drain.update(now, delays.latest)) {
                 return true;
             }
+            maxFlight.restore(drain.maxFlight);
             cwnd = Math.max(drain.finish(delays), least());
             velocity.restart(now, delays.srtt);
             mode.relent(now);
         } else if (!slowStart && mode.doubtful(now) && delays.stale(now)) {
-            drain.begin(now, cwnd, delays);
+            drain.begin(now, cwnd, maxFlight.largest, delays);
             drains++;
             cwnd = Math.min(cwnd, MIN_CWND);
         }
@@ -137,6 +141,7 @@ final class Copa extends Controller {
         if (release && lastAck != NONE && Units.since(now, lastAck) > RELEASE_SILENCE) {
             restart();
             cwnd = INITIAL_CWND;
+            maxFlight.reset(INITIAL_CWND);
             mode.reset();
             acked = 0;
             lastAck = NONE;
@@ -160,6 +165,7 @@ final class Copa extends Controller {
             slowStart = false;
             velocity.restart(now, delays.srtt);
             before = cwnd;
+            flightBefore = maxFlight.largest;
             double most = signs == Ceiling.Signs.UNCLEAR ? 1.0 : MOST_KEPT;
             cwnd = Math.max(Math.min(1.0 - ceiling.share, most) * cwnd, LEAST_CWND);
             ceiling.lower(cwnd);
@@ -185,6 +191,23 @@ final class Copa extends Controller {
         }
     }
 
+    /** This many bytes are in flight. */
+    private void flies(long inFlight) {
+        maxFlight.update(inFlight / mss, cwnd);
+    }
+
+    /** limit(maxFS): the window doubles, or moves by v/delta, in a round trip. */
+    private double limit() {
+        return slowStart ? 2.0 * maxFlight.largest : maxFlight.largest + velocity.value / mode.delta;
+    }
+
+    /** An event is over that found the window at {@code window}. */
+    private void bound(double window) {
+        if (cwnd != window) {
+            cwnd = maxFlight.bound(window, cwnd, limit());
+        }
+    }
+
     /** The smallest window: below {@link #MIN_CWND} where the path does not carry even that. */
     private double least() {
         return Math.min(MIN_CWND, ceiling.packets);
@@ -194,11 +217,19 @@ final class Copa extends Controller {
     @Override
     public long onSent(Sent sent) {
         outage.onSent(sent);
+        flies(sent.inFlight);
         return Double.doubleToRawLongBits(cwnd);
     }
 
     @Override
     public void onAck(Ack ack) {
+        flies(ack.inFlight);
+        double window = cwnd;
+        take(ack);
+        bound(window);
+    }
+
+    private void take(Ack ack) {
         restartIfSilent(ack.now);
         lastAck = ack.now;
         if (!release) {
@@ -217,12 +248,13 @@ final class Copa extends Controller {
             return;
         }
         updateMode(ack.now);
+        boolean mayRise = ack.windowLimited && (maxFlight.largest >= cwnd || limit() > cwnd);
         int count = ack.packets.count();
         for (int index = 0; index < count; index++) {
             acked++;
             if (!release || acked > RELEASE_PROBES) {
                 Acked packet = ack.packets.get(index);
-                updateWindow(ack.now, packet.bytes / mss, Double.longBitsToDouble(packet.tag), ack.windowLimited);
+                updateWindow(ack.now, packet.bytes / mss, Double.longBitsToDouble(packet.tag), mayRise);
             }
         }
         cwnd = Math.min(cwnd, ceiling.packets);
@@ -236,8 +268,11 @@ final class Copa extends Controller {
 
     @Override
     public void onLoss(Loss loss) {
+        flies(loss.inFlight);
+        double window = cwnd;
         mode.onLoss(loss.now, delays.latest);
         count(loss.now, 0, outage.lostSince(loss.packets));
+        bound(window);
     }
 
     /**
@@ -250,6 +285,8 @@ final class Copa extends Controller {
             restartIfSilent(timeout.now);
             return;
         }
+        flies(timeout.inFlight);
+        double found = cwnd;
         // One packet: where windows are that small, losses are found by timeouts alone.
         if (timeout.count == 1) {
             count(timeout.now, 0, 1);
@@ -258,11 +295,13 @@ final class Copa extends Controller {
         drain.active = false;
         if (timeout.count == 1) {
             before = window;
+            flightBefore = maxFlight.largest;
         } else {
             slowStart = true;
         }
         cwnd = Math.min(window, MIN_CWND);
         velocity.restart(timeout.now, delays.srtt);
+        bound(found);
     }
 
     @Override
@@ -270,6 +309,7 @@ final class Copa extends Controller {
         ceiling.forgive();
         if (before != NONE) {
             cwnd = Math.max(cwnd, before);
+            maxFlight.restore(flightBefore);
             before = NONE;
         }
     }
@@ -277,8 +317,10 @@ final class Copa extends Controller {
     @Override
     public void onRestart(Restart restart) {
         if (restart.idle > STALE) {
+            double window = cwnd;
             ceiling.reset();
             restart();
+            bound(window);
         }
     }
 
@@ -289,6 +331,8 @@ final class Copa extends Controller {
         mss = size;
         cwnd = Math.max(cwnd * scale, LEAST_CWND);
         ceiling.scale(scale);
+        maxFlight.scale(scale);
+        flightBefore *= scale;
         if (before != NONE) {
             before *= scale;
         }

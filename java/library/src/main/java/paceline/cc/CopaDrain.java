@@ -9,6 +9,8 @@ final class CopaDrain {
     boolean active;
     /** The window before it in packets. */
     double cwnd;
+    /** maxFS before it, which comes back with the window. */
+    double maxFlight;
     private long until;
     private long standing;
     /** When the smallest RTT of the drain was seen, and that RTT. */
@@ -16,9 +18,10 @@ final class CopaDrain {
     private long lowest;
 
     /** Lasts until what was in flight has arrived, and one smallest RTT. */
-    void begin(long now, double cwnd, CopaDelays delays) {
+    void begin(long now, double cwnd, double maxFlight, CopaDelays delays) {
         active = true;
         this.cwnd = cwnd;
+        this.maxFlight = maxFlight;
         until = Units.plus(Units.plus(now, delays.latest), delays.min());
         standing = delays.standing();
         seen = now;

@@ -133,6 +133,24 @@ final class Cubic extends Policy {
         window.cwnd = Math.max(grown, cwnd + acked * least);
     }
 
+    /** The curve's time stands still while the window does not limit the flow. */
+    @Override
+    double limit(Window window, double maxFlight) {
+        double k = curve.k;
+        double origin = curve.origin;
+        long t = curve.begun ? Units.since(lastAck, curve.start) : 0;
+        if (!curve.begun) {
+            k = CubeRoot.of(Math.max(curve.max - window.cwnd, 0.0) / c);
+            origin = Math.max(curve.max, window.cwnd);
+        }
+        double ahead = Units.seconds(Units.plus(t, minRtt < Units.NEVER ? minRtt : 0));
+        double fromPlateau = ahead - k;
+        double curved = origin + c * fromPlateau * fromPlateau * fromPlateau;
+        double target = Math.max(maxFlight, Math.min(curved, TARGET_LIMIT * maxFlight));
+        double least = curve.max > 0.0 ? 0.0 : opening;
+        return Math.max(Math.max(target, maxFlight + 1.0), (1.0 + least) * maxFlight);
+    }
+
     @Override
     double reduce(Window window) {
         double cwnd = window.cwnd;

@@ -76,6 +76,12 @@ final class HyStartPlusPlus extends StartUp {
     }
 
     @Override
+    double limit(Window window, double maxFlight) {
+        boolean slower = conservative && window.ssthresh == Double.POSITIVE_INFINITY;
+        return maxFlight + maxFlight / (slower ? CSS_DIVISOR : 1.0);
+    }
+
+    @Override
     void onMss(long mss) {
         this.mss = mss;
     }

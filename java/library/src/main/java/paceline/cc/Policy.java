@@ -5,6 +5,11 @@ abstract class Policy {
     /** Something was delivered outside start-up and recovery, and the window limited the flow: grow. */
     abstract void grow(Ack ack, Window window);
 
+    /** limit(maxFS) of {@link MaxFlight} in packets, while the policy is in charge. */
+    double limit(Window window, double maxFlight) {
+        return maxFlight + 1.0;
+    }
+
     /** Every acknowledgement, before anything else. */
     void observe(Ack ack) {}
 

@@ -8,6 +8,11 @@ abstract class StartUp {
     /** The start-up is over for another reason: a loss, a mark or a timeout. */
     void onCongestion(Signal signal) {}
 
+    /** limit(maxFS) of {@link MaxFlight} in packets, while the start-up is in charge. */
+    double limit(Window window, double maxFlight) {
+        return 2.0 * maxFlight;
+    }
+
     /** The slow-start threshold at the start of the flow in packets, where the start-up sets one. */
     double threshold() {
         return Double.POSITIVE_INFINITY;

@@ -10,6 +10,9 @@ final class WindowController extends Controller {
     private final Window before = new Window();
     private final StartUp start;
     private final Policy policy;
+    private final MaxFlight maxFlight = new MaxFlight(Window.INITIAL);
+    /** maxFS before the last reduction. */
+    private double flightBefore;
     private boolean reduced;
     private long mss;
     /** Between a loss and the end of its repair. */
@@ -22,8 +25,26 @@ final class WindowController extends Controller {
         window.ssthresh = start.threshold();
     }
 
+    /** This many bytes are in flight. */
+    private void flies(long inFlight) {
+        maxFlight.update(inFlight / (double) mss, window.cwnd);
+    }
+
+    /** limit(maxFS), of the start-up where it is in charge. */
+    private double limit(boolean starting) {
+        return starting ? start.limit(window, maxFlight.largest) : policy.limit(window, maxFlight.largest);
+    }
+
+    /** An event is over that found the window at {@code cwnd}, and the start-up in charge or not. */
+    private void bound(double cwnd, boolean starting) {
+        if (window.cwnd != cwnd) {
+            window.cwnd = maxFlight.bound(cwnd, window.cwnd, limit(starting));
+        }
+    }
+
     private void reduce(Signal signal) {
         before.copyFrom(window);
+        flightBefore = maxFlight.largest;
         reduced = true;
         start.onCongestion(signal);
         window.ssthresh = Math.max(policy.reduce(window), Window.MINIMUM);
@@ -32,11 +53,25 @@ final class WindowController extends Controller {
 
     @Override
     public long onSent(Sent sent) {
+        flies(sent.inFlight);
         return 0;
     }
 
     @Override
     public void onAck(Ack ack) {
+        flies(ack.inFlight);
+        double cwnd = window.cwnd;
+        boolean starting = window.starting();
+        boolean limited = ack.windowLimited;
+        // At limit(maxFS): to start-up and policy the window does not limit the flow.
+        boolean unused = limited && maxFlight.largest < cwnd && limit(starting) <= cwnd;
+        ack.windowLimited = limited && !unused;
+        take(ack);
+        ack.windowLimited = limited;
+        bound(cwnd, starting);
+    }
+
+    private void take(Ack ack) {
         repairing &= ack.phase != Phase.OPEN;
         policy.observe(ack);
         if (ack.echo && policy.ecn() != Ecn.OFF) {
@@ -49,6 +84,10 @@ final class WindowController extends Controller {
     private void grow(Ack ack) {
         if (window.starting()) {
             start.onAck(ack, window);
+            // It has not passed limit(maxFS), and the rest of a window's acknowledgements is still to come.
+            if (!window.starting() && ack.windowLimited) {
+                maxFlight.restore(window.cwnd);
+            }
         } else if (ack.bytes > 0 && ack.windowLimited) {
             policy.grow(ack, window);
         }
@@ -56,18 +95,24 @@ final class WindowController extends Controller {
 
     @Override
     public void onLoss(Loss loss) {
+        flies(loss.inFlight);
+        double cwnd = window.cwnd;
+        boolean starting = window.starting();
         if (loss.newEpisode) {
             repairing = true;
             reduce(Signal.LOSS);
         } else if (window.starting()) {
             start.onCongestion(Signal.LOSS);
         }
+        bound(cwnd, starting);
     }
 
     /** A timeout while losses are repaired, or after another, is of the same congestion (Linux {@code tcp_enter_loss}). */
     @Override
     public void onTimeout(Timeout timeout) {
+        flies(timeout.inFlight);
         double cwnd = window.cwnd;
+        boolean starting = window.starting();
         if (timeout.count == 1 && !repairing) {
             reduce(Signal.TIMEOUT);
         } else {
@@ -76,12 +121,14 @@ final class WindowController extends Controller {
         policy.onTimeout();
         // RFC 5681's loss window of one, beside what is still in flight (Linux tcp_enter_loss).
         window.cwnd = Math.min(timeout.inFlight / (double) mss + 1.0, Math.max(cwnd, 1.0));
+        bound(cwnd, starting);
     }
 
     @Override
     public void onSpurious(long now) {
         if (reduced) {
             reduced = false;
+            maxFlight.restore(flightBefore);
             window.cwnd = Math.max(window.cwnd, before.cwnd);
             window.ssthresh = Math.max(window.ssthresh, before.ssthresh);
             policy.undo();
@@ -99,9 +146,12 @@ final class WindowController extends Controller {
         if (halvings == 0) {
             return;
         }
+        double cwnd = window.cwnd;
+        boolean starting = window.starting();
         window.ssthresh = Math.max(window.ssthresh, 0.75 * window.cwnd);
         double floor = Math.min(Window.INITIAL, window.cwnd);
         window.cwnd = Math.max(window.cwnd / (1L << halvings), floor);
+        bound(cwnd, starting);
     }
 
     /** Windows keep their bytes: what the path holds has not changed. */
@@ -112,6 +162,8 @@ final class WindowController extends Controller {
         mss = size;
         window.scale(scale);
         before.scale(scale);
+        maxFlight.scale(scale);
+        flightBefore *= scale;
         policy.onMss(size, scale);
         start.onMss(size);
     }

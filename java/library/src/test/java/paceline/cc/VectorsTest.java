@@ -17,8 +17,8 @@ import org.junit.jupiter.api.Test;
 
 /** The event logs in {@code vectors/}. */
 class VectorsTest {
-    /** What Java does not have: start-ups that need exact gaps or telemetry. */
-    private static final List<String> ELSEWHERE = Arrays.asList("eq1", "chirp");
+    /** What Java does not have: start-ups that need exact gaps or telemetry, and SEARCH. */
+    private static final List<String> ELSEWHERE = Arrays.asList("eq1", "chirp", "search");
 
     @Test
     void eachIsAnsweredAsRustAnsweredIt() throws IOException {
