@@ -120,12 +120,11 @@ impl Controller for Mute {
 #[test]
 fn what_never_backs_off_is_not_met() {
     use ClauseVerdict::NotMet;
-    let found = evaluated("fixed:window=3000@udp", &["collapse", "shallow", "starvation", "alone"]);
+    let found = evaluated("fixed:window=3000@udp", &["collapse", "alone"]);
     let wanted = [
         ("5.1.1", "sent where 90 % are lost", NotMet),
         ("5.1.2", "queue p95 alone", NotMet),
-        ("5.1.3", "lost after 10 s", NotMet),
-        ("5.2", "longest below a tenth", NotMet),
+        ("5.2", "sent without feedback", NotMet),
         ("7.2", "flows that trip a breaker", NotMet),
     ];
     assert_verdicts(&found, &wanted);
@@ -157,12 +156,17 @@ fn what_stays_mute_after_an_outage_is_not_met() {
 
 #[test]
 fn reno_fails_none_of_these() {
-    let found = evaluated("reno@tcp", &["collapse", "shallow", "starvation", "aqm", "reroute"]);
-    for row in found.clauses.iter().filter(|row| !row.questions.is_empty()) {
-        let failed = row.checks.iter().filter(|check| check.verdict == ClauseVerdict::NotMet);
-        let failed: Vec<&str> = failed.map(|check| check.measures).collect();
-        assert!(failed.is_empty(), "{}: {failed:?}\n{}", row.clause, evaluate::text(&found));
-    }
+    use ClauseVerdict::Met;
+    let found = evaluated("reno@tcp", &["collapse", "shallow", "reroute"]);
+    let wanted = [
+        ("5.1.1", "sent where 90 % are lost", Met),
+        ("5.1.3", "lost after 10 s", Met),
+        ("5.2", "sent without feedback", Met),
+        ("5.2", "longest silence without feedback", Met),
+        ("7.2", "flows that trip a breaker", Met),
+        ("7.9", "silence after 3 s", Met),
+    ];
+    assert_verdicts(&found, &wanted);
 }
 
 #[test]
