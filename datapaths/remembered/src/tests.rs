@@ -56,7 +56,7 @@ fn what_is_old_or_from_the_future_is_not_lent_and_goes() {
 fn of_too_many_places_the_oldest_go() {
     let mut sets = Sets::default();
     for number in 0..MOST as u64 + 10 {
-        let remote = IpAddr::from((number as u128 + 1).to_be_bytes());
+        let remote = IpAddr::from((u128::from(number) + 1).to_be_bytes());
         let set = Set::new(&known(1, 0), 1_000 + number).unwrap();
         sets.put(Place::new(remote, remote), set, 5_000);
     }
