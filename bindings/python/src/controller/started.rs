@@ -6,8 +6,8 @@
 
 use paceline_cc::window::{Policy, Signal, StartUp, Window, WindowController};
 use paceline_cc::{
-    Ack, BadFeedback, Controller, Ecn, Env, Loss, Lost, Nanos, Nature, Permit, Remembered, Restart, Sent, Stamp, Telemetry, Time,
-    Timeout,
+    Ack, BadFeedback, Controller, Ecn, Env, Loss, Lost, Nanos, Nature, Permit, Remembered, Restart, Sent, Stamp,
+    Telemetry, Time, Timeout,
 };
 
 use super::Foreign;

@@ -245,7 +245,8 @@ impl Datagrams {
 
     /// Runs one flow, with this number and these sockets.
     fn one(&self, number: u32, sockets: (UdpSocket, UdpSocket), span: &Span) -> Ended {
-        let env = Env { mss: self.flow.mss, seed: self.controller_seed(number), paced: self.flow.paced, remembered: None };
+        let env =
+            Env { mss: self.flow.mss, seed: self.controller_seed(number), paced: self.flow.paced, remembered: None };
         let mut ends =
             endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(number, layer, spec, &env))?;
         match (&self.flow.workload, span.goal) {
