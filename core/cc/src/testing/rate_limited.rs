@@ -15,8 +15,8 @@ use crate::units::{Nanos, Time};
 
 /// Packets that a limit may be exceeded by: windows are counted in parts of them.
 const TOLERANCE: f64 = 1.0;
-/// Packets that may leave at once beside what a rate permits (our choice: the initial window).
-const BURST: f64 = 10.0;
+/// Packets that may leave at once beside what a rate permits (our choice: the initial window, and as many for a pacer).
+const BURST: f64 = 20.0;
 /// What a start-up of BBR sends of what was delivered (draft-ietf-ccwg-bbr: 2.77; Cardwell et al. 2016: 2.89).
 const STARTUP_GAIN: f64 = 2.89;
 
