@@ -1,5 +1,5 @@
 //! The start-ups that are debated today on the same paths with the same seeds: slow start, HyStart, HyStart++, SEARCH, Rapid
-//! Start, paced chirping, and BBR's own. A claim of a paper or draft is a claim here; those of ours hold `start=chirp` against all rivals.
+//! Start, Careful Resume, paced chirping, and BBR's own. A claim of a paper or draft is a claim here; those of ours hold `start=chirp` against all rivals.
 //!
 //! A start-up is a line of [`START_UPS`], a path a line of its experiment.
 
@@ -14,13 +14,13 @@ mod page;
 mod summary;
 mod web;
 
-use super::bench::{File, file};
+use super::bench::{File, Setup, file};
 use super::{Markdown, Paper, Runs, experiment};
 
 /// Everything about start-ups.
 pub(super) const PAPER: Paper = Paper {
     name: "start-ups",
-    title: "Start-ups: slow start, HyStart, HyStart++, SEARCH, Rapid Start, paced chirping, and BBR's own",
+    title: "Start-ups: slow start, HyStart, HyStart++, SEARCH, Rapid Start, Careful Resume, paced chirping, and BBR's own",
     about: &[
         "Each start-up runs under CUBIC (beside a greedy flow of L4S under Prague), BBR has its own, on the same paths with the same \
          seeds. Claims are those of drafts and papers, judged by their sign and within 25 % of their size (the tolerance is ours), \
@@ -51,23 +51,38 @@ pub(super) struct StartUp {
     name: &'static str,
     /// Parameters of the controller that it starts; or, without `=`, a controller that has its own.
     spec: &'static str,
+    /// It remembers this share of the window that is right: what the path holds, or what of it is free.
+    remembers: Option<f64>,
+}
+
+/// A start-up that remembers nothing.
+const fn start_up(name: &'static str, spec: &'static str) -> StartUp {
+    StartUp { name, spec, remembers: None }
+}
+
+/// Careful Resume that remembers this share of the right window.
+const fn resume(name: &'static str, share: f64) -> StartUp {
+    StartUp { name, spec: "start=resume", remembers: Some(share) }
 }
 
 /// Who is compared, ours last.
 const START_UPS: &[StartUp] = &[
-    StartUp { name: "slow", spec: "start=slow" },
-    StartUp { name: "hystart", spec: "start=hystart" },
-    StartUp { name: "hystart++", spec: "start=hystart++" },
-    StartUp { name: "search", spec: "start=search" },
-    StartUp { name: "search, no drain", spec: "start=search,search_drain=off" },
-    StartUp { name: "rapid", spec: "start=rapid" },
-    StartUp { name: "rapid, hystart++", spec: "start=rapid,rapid_exit=hystart++" },
-    StartUp { name: "bbr", spec: "bbr" },
-    StartUp { name: "bbr3", spec: "bbr3" },
-    StartUp { name: "chirp-p", spec: "start=chirp-p" },
-    StartUp { name: "chirp-q", spec: "start=chirp-q" },
-    StartUp { name: "chirp-r", spec: "start=chirp-r" },
-    StartUp { name: "chirp", spec: "start=chirp" },
+    start_up("slow", "start=slow"),
+    start_up("hystart", "start=hystart"),
+    start_up("hystart++", "start=hystart++"),
+    start_up("search", "start=search"),
+    start_up("search, no drain", "start=search,search_drain=off"),
+    start_up("rapid", "start=rapid"),
+    start_up("rapid, hystart++", "start=rapid,rapid_exit=hystart++"),
+    resume("resume", 1.0),
+    resume("resume, 4 times too high", 4.0),
+    resume("resume, 4 times too low", 0.25),
+    start_up("bbr", "bbr"),
+    start_up("bbr3", "bbr3"),
+    start_up("chirp-p", "start=chirp-p"),
+    start_up("chirp-q", "start=chirp-q"),
+    start_up("chirp-r", "start=chirp-r"),
+    start_up("chirp", "start=chirp"),
 ];
 
 impl StartUp {
@@ -76,10 +91,28 @@ impl StartUp {
         if self.spec.contains('=') { format!("{policy}:{}@{via}", self.spec) } else { format!("{}@{via}", self.spec) }
     }
 
-    /// Whether this contestant has it, with any policy over any datapath.
-    fn is(&self, contestant: &str) -> bool {
+    /// A contestant that has it, as claims name it.
+    fn title(&self, contestant: &str) -> String {
+        match self.remembers {
+            Some(share) => format!("{contestant} (remembers {share} of the window)"),
+            None => contestant.to_owned(),
+        }
+    }
+
+    /// Whether a claim of this title is about it, with any policy over any datapath.
+    fn is(&self, title: &str) -> bool {
+        let contestant = title.split_once(" (").map_or(title, |(contestant, _)| contestant);
         let (controller, _) = contestant.split_once('@').unwrap_or((contestant, ""));
-        controller.split_once(':').map_or(controller, |(_, start)| start) == self.spec
+        let spec = controller.split_once(':').map_or(controller, |(_, start)| start);
+        spec == self.spec && self.title(contestant) == title
+    }
+
+    /// A flow starts so with what an earlier one learnt of a path of this many packets and seconds, as far as it remembers that.
+    fn remembering(&self, setup: Setup, flow: usize, packets: f64, rtt: f64) -> Setup {
+        let Some(share) = self.remembers else { return setup };
+        let window = format!("{:.0}B", share * packets * measure::PAYLOAD);
+        let setup = setup.set(&format!("flows.{flow}.remembered.window"), &window);
+        setup.set(&format!("flows.{flow}.remembered.rtt"), &format!("{:.0}us", rtt * 1e6))
     }
 
     /// Its place in [`START_UPS`].
@@ -124,7 +157,7 @@ mod tests {
     #[test]
     fn those_who_are_compared_exist_and_ours_is_last() {
         for one in START_UPS {
-            let own = START_UPS.iter().filter(|other| other.is(&one.contestant("prague", "udp"))).count();
+            let own = START_UPS.iter().filter(|other| other.is(&one.title(&one.contestant("prague", "udp")))).count();
             assert_eq!(own, 1, "{}", one.name);
             for (policy, via) in [("cubic", "tcp"), ("prague", "tcp"), ("cubic", "udp")] {
                 let who = one.contestant(policy, via);

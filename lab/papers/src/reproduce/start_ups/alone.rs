@@ -51,9 +51,9 @@ impl Place {
         self
     }
 
-    /// This start-up of CUBIC there.
+    /// This start-up of CUBIC there, with what it remembers of the path.
     fn of(&self, who: &StartUp, via: &str) -> Setup {
-        self.setup(&who.contestant("cubic", via))
+        who.remembering(self.setup(&who.contestant("cubic", via)), 0, self.bdp, self.frame.rtt)
     }
 
     /// This contestant there.
@@ -78,6 +78,11 @@ impl Started {
             ours.push_str(" (the emulator was late: not to be trusted)");
         }
         self.setups[who].cell(&self.place.name, ours, holds)
+    }
+
+    /// A start-up as claims name it.
+    pub(super) fn name(&self, who: usize) -> String {
+        START_UPS[who].title(self.setups[who].contestant())
     }
 }
 

@@ -48,7 +48,7 @@ fn meetings(bench: &Bench<'_>, real: bool) -> Result<(Vec<Started>, Vec<Vec<f64>
             let greedy = other.map_or(own, str::to_owned);
             let setup = Setup::new(&BESIDE, &newcomer).set("flows.0.contestant", &greedy);
             let setup = setup.set_if(real, "flows.1.start", "4000ms..4100ms").set_if(real, "seconds", "8");
-            setup.sampled(STEP).watched().whole()
+            who.remembering(setup, NEWCOMER, bdp / 2.0, RTT).sampled(STEP).watched().whole()
         };
         let setups: Vec<Setup> = START_UPS.iter().map(setup).collect();
         let runs = bench.run(&setups, |_, run| meet(run, &frame))?;
@@ -68,6 +68,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let each = |who: usize| harms.iter().map(|harms| percent(harms[who])).collect::<Vec<_>>().join(", ");
     let harmed: Vec<String> = (0..START_UPS.len()).map(each).collect();
     let mut all = claims::chirps_are_calm(&started);
+    all.push(claims::resumes_safely(&started, Some(&harms)));
     all.extend(claims::best(&started));
     all.extend(harm(&started, &harms));
     if real {
@@ -101,7 +102,7 @@ fn harm(started: &[Started], harms: &[Vec<f64>]) -> Vec<Claim> {
         };
         let cells = started.iter().zip(harms).map(cell).collect();
         let text = "over 20 RTT the other loses at most half of its rate, within 25 %";
-        graded("harm", text, started[0].setups[who].contestant().to_owned(), cells)
+        graded("harm", text, started[0].name(who), cells)
     };
     (0..START_UPS.len()).map(fair).collect()
 }

@@ -7,8 +7,10 @@ use crate::reproduce::watch::{Beginning, Exit};
 
 /// Bandwidth times round trip in packets of 1500 bytes.
 const BDP: f64 = 125.0;
+/// The round trip in seconds.
+const RTT: f64 = 0.03;
 /// SEARCH as its draft has it, which has no rule for applications.
-const BARE: StartUp = StartUp { name: "search, no guard", spec: "start=search,search_guard=off" };
+const BARE: StartUp = StartUp { name: "search, no guard", spec: "start=search,search_guard=off", remembers: None };
 /// What the application does, and what is set for it.
 type Pattern = (&'static str, &'static [(&'static str, &'static str)]);
 const PATTERNS: [Pattern; 7] = [
@@ -33,7 +35,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     }
     let who: Vec<&StartUp> = START_UPS.iter().chain([&BARE]).collect();
     let setup = |who: &StartUp, pattern: &Pattern| {
-        let setup = Setup::new(&LIMITED, &who.contestant("cubic", "tcp")).watched();
+        let setup = who.remembering(Setup::new(&LIMITED, &who.contestant("cubic", "tcp")), 0, BDP, RTT).watched();
         pattern.1.iter().fold(setup, |setup, (key, value)| setup.set(key, value))
     };
     let setups: Vec<Setup> =

@@ -41,6 +41,8 @@ pub(super) fn satellite(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let mut all = vec![claims::exit_between(clean), claims::geo_sooner(&places, &loaded)];
     all.extend(claims::too_early(&started[started.len() - 1..]));
     all.extend(claims::rapid(clean));
+    all.push(claims::resumes_sooner(&loaded));
+    all.push(claims::resumes_safely(clean, None));
     all.extend(claims::best(&started));
     let shown = |one: &&Started| one.place.name == "1 BDP";
     Ok(Findings {

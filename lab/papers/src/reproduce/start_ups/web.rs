@@ -10,6 +10,9 @@ use crate::reproduce::watch::Exit;
 const QUEUES: [&str; 2] = ["droptail:bdp=1", "codel"];
 /// Sizes from one to the next have their own percentiles.
 const CLASSES: [u64; 4] = [0, 30_000, 300_000, u64::MAX];
+/// Bandwidth times round trip in packets of 1500 bytes, of which half is free, and the round trip in seconds.
+const BDP: f64 = 125.0;
+const RTT: f64 = 0.03;
 /// The bulk flow and the family.
 const BULK: usize = 0;
 const FAMILY: usize = 1;
@@ -81,8 +84,10 @@ pub(super) fn flows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let mut all = Vec::new();
     let mut setups_of = Vec::new();
     for queue in QUEUES {
-        let setup =
-            |who: &StartUp| Setup::new(&WEB, &who.contestant("cubic", "tcp")).set("down.queue", queue).watched();
+        let setup = |who: &StartUp| {
+            let setup = Setup::new(&WEB, &who.contestant("cubic", "tcp")).set("down.queue", queue).watched();
+            who.remembering(setup, FAMILY, BDP / 2.0, RTT)
+        };
         let setups: Vec<Setup> = START_UPS.iter().map(setup).collect();
         let runs = bench.run(&setups, |_, run| digest(run))?;
         all.push(runs.into_iter().map(|runs| Summary { runs }).collect::<Vec<_>>());
@@ -196,7 +201,7 @@ fn grades(all: &[Vec<Summary>], setups: &[Vec<Setup>]) -> Vec<Claim> {
                 setups[at][who].cell(QUEUES[at], ours, own <= ((1.0 + NEAR) * least).max(least + slack))
             };
             let cells = (0..all.len()).map(cell).collect();
-            claims.push(graded(column, text, setups[0][who].contestant().to_owned(), cells));
+            claims.push(graded(column, text, START_UPS[who].title(setups[0][who].contestant()), cells));
         }
         let bulk = |at: usize| {
             let of = |who: usize| typical(&all[at][who].runs, |run| run.bulk);
@@ -206,7 +211,7 @@ fn grades(all: &[Vec<Summary>], setups: &[Vec<Setup>]) -> Vec<Claim> {
         };
         let text = "the bulk flow keeps what it has beside the kindest, within 25 %";
         let cells = (0..all.len()).map(bulk).collect();
-        claims.push(graded("harm", text, setups[0][who].contestant().to_owned(), cells));
+        claims.push(graded("harm", text, START_UPS[who].title(setups[0][who].contestant()), cells));
     }
     claims
 }
