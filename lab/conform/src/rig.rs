@@ -28,13 +28,15 @@ pub enum Rig {
     Beside,
     /// 100 Mbit/s, 20 ms, marks from 1 ms of queue on.
     Marking,
+    /// 50 Mbit/s, 40 ms, drop-tail of 1 BDP, 0.1 % of the packets lost at random; the application writes 5 Mbit/s.
+    Unused,
     /// A test case of the BBR draft.
     Case(&'static Case),
 }
 
 impl Rig {
     /// Every one but the draft's cases, which are [`crate::cases::ALL`].
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Long,
         Self::Short,
         Self::Middle,
@@ -44,6 +46,7 @@ impl Rig {
         Self::Endless,
         Self::Beside,
         Self::Marking,
+        Self::Unused,
     ];
 
     /// Its name in tables.
@@ -74,6 +77,12 @@ impl Rig {
                 ..Parts::of("beside", 48.0, 40.0, "droptail:bdp=1", 60)
             },
             Self::Marking => Parts::of("marking", 100.0, 20.0, "step:threshold=1ms,limit=2MB", 30),
+            Self::Unused => Parts {
+                more: "loss = 0.001\n",
+                flows: "\n[[flows]]\nworkload = { rate = \"5 Mbit/s\" }\n",
+                about: ", 0.1 % random loss; the application writes 5 Mbit/s",
+                ..Parts::of("unused", 50.0, 40.0, "droptail:bdp=1", 30)
+            },
             Self::Case(case) => Parts::of(case.name, case.rate_mbps(), case.rtt_ms(), case.queue, case.seconds),
         }
     }

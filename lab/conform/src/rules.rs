@@ -6,6 +6,7 @@ mod copa;
 mod cubic;
 mod marks;
 mod pace;
+mod rate_limited;
 mod reno;
 mod start;
 

@@ -1,6 +1,6 @@
 //! Copa: Arun and Balakrishnan, NSDI 2018.
 
-use super::start;
+use super::{rate_limited, start};
 use crate::rig::Rig;
 use crate::rule::{Rule, Seen, TrajectorySpan};
 use crate::trajectory::{Trajectory, median, quantile};
@@ -58,6 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[],
         measure: competes,
     },
+    rate_limited::COPA,
 ];
 
 /// Packets in the queue at each point: what the RTT has above the smallest, at the path's rate.

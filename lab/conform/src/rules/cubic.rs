@@ -1,6 +1,6 @@
 //! CUBIC: RFC 9438.
 
-use super::{reno, start};
+use super::{rate_limited, reno, start};
 use crate::episodes::{Episode, episodes, stretches};
 use crate::rig::Rig;
 use crate::rule::{Rule, Seen, TrajectorySpan};
@@ -76,6 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         measure: start::growth_before_loss,
     },
     Rule { id: "cubic-once", controller: WHO, source: "RFC 9438 section 4.6", rig: Rig::Long, ..reno::ONCE },
+    rate_limited::CUBIC,
 ];
 
 /// One stage between two reductions, as the curve sees it.

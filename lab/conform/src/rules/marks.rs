@@ -1,6 +1,6 @@
 //! DCTCP: RFC 8257. Prague: draft-briscoe-iccrg-prague-congestion-control, RFC 9331. Both answer marks in proportion.
 
-use super::reno;
+use super::{rate_limited, reno};
 use crate::rig::Rig;
 use crate::rule::{Rule, Seen, TrajectorySpan};
 use crate::trajectory::{Trajectory, median};
@@ -47,6 +47,7 @@ pub(super) const RULES: &[Rule] = &[
         ..reno::HALVING
     },
     Rule { id: "dctcp-once", controller: DCTCP, source: "RFC 8257 section 3.5, RFC 6582 section 3.2", ..reno::ONCE },
+    rate_limited::DCTCP,
     Rule {
         id: "prague-proportional",
         controller: PRAGUE,
@@ -79,6 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         ..reno::HALVING
     },
     Rule { id: "prague-once", controller: PRAGUE, source: "RFC 6582 section 3.2", ..reno::ONCE },
+    rate_limited::PRAGUE,
 ];
 
 /// A window below this share of the last peak was cut (our choice: less than half of what marks take of some 200 packets).

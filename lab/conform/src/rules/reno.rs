@@ -1,6 +1,6 @@
 //! Reno: RFC 5681, RFC 9002 section 7.
 
-use super::start;
+use super::{rate_limited, start};
 use crate::episodes::{Episode, episodes, stretches};
 use crate::rig::Rig;
 use crate::rule::{Rule, Seen, TrajectorySpan};
@@ -63,6 +63,7 @@ pub(super) const RULES: &[Rule] = &[
         measure: slope,
     },
     ONCE,
+    rate_limited::RENO,
 ];
 
 /// What reductions keep.
