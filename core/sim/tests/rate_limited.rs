@@ -72,7 +72,7 @@ fn contestants() -> Vec<(String, &'static str)> {
 }
 
 fn log_uniform(rng: &mut Pcg64, low: f64, high: f64) -> f64 {
-    (rng.random_range(low.ln()..high.ln())).exp()
+    libm::exp(rng.random_range(libm::log(low)..libm::log(high)))
 }
 
 impl Case {

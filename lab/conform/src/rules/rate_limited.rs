@@ -26,6 +26,7 @@ const RULE: Rule = Rule {
     expect: (0.0, 1.02),
     tolerance: "whole packets, and 2 %",
     rig: Rig::Unused,
+    needs: &[],
     measure: adds,
 };
 
