@@ -179,14 +179,14 @@ fn controllers_tell_their_parameters() {
     let sprout = json(&["controllers", "sprout", "--json"]);
     assert_eq!((&sprout[0]["needs"][0], &sprout[0]["vias"]), (&"receiver half".into(), &["udp", "alcc"][..].into()));
     let start_ups = json(&["controllers", "--start-ups", "--json"]);
-    assert_eq!(start_ups.len(), 8);
+    assert_eq!(start_ups.len(), 12);
     let chirp = json(&["controllers", "chirp", "--json"]);
     assert!(start_ups.contains(&chirp[0]) && chirp[0]["vias"] == Value::from(&["udp", "tcp", "alcc"][..]));
     let datapaths = String::from_utf8(lab.run(&["controllers", "--datapaths"]).stdout).unwrap();
     for line in [
         "quic  QUIC",
         "  no exact marks: quinn reports only",
-        "  carries: reno, cubic, cubic-l1, cubic-l1g, cubic-l2, hops, bic, bbr, copa, verus, mdi, fixed",
+        "  carries: reno, cubic, cubic-l1, cubic-l1g, cubic-l2, hops, hpcc, bic, vegas, bbr, bbr3, copa, ledbat, ledbat++, verus, mdi, fixed",
     ] {
         assert!(datapaths.lines().any(|text| text.starts_with(line)), "{line}: {datapaths}");
     }

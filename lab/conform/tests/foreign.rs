@@ -36,6 +36,7 @@ fn a_qlog_shows_what_the_run_did() {
         ("cubic-reno-friendly", "not seen"),
         ("cubic-slow-start-exit", "holds"),
         ("cubic-once", "holds"),
+        ("cubic-rate-limited", "not seen"),
     ];
     assert_eq!(holds, expected, "{:?}", score.judged.iter().map(|one| &one.verdict).collect::<Vec<_>>());
     // The same as one JSON text.

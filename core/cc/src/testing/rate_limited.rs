@@ -205,7 +205,11 @@ impl RateLimited {
         let limit = times * self.most as f64 / self.mss + BURST;
         let sent = self.sum as f64 / self.mss;
         if self.srtt > Nanos::ZERO {
-            self.found(now, sent > limit, format_args!("{sent:.1} packets left in a round trip, limit {limit:.1}"));
+            self.found(
+                now,
+                sent > limit + TOLERANCE,
+                format_args!("{sent:.1} packets left in a round trip, limit {limit:.1}"),
+            );
         }
     }
 
