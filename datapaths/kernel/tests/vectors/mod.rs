@@ -230,7 +230,8 @@ fn cubic_follows_the_one_in_rust() {
 #[test]
 fn dctcp_follows_the_one_in_rust() {
     let Some(replay) = Native::compile("dctcp_follows_the_one_in_rust", "replay") else { return };
-    let tolerance = Tolerance { packets: -2.0..=1.0, mean: 0.95..=1.01, together: 0.0, answers: 0.0 };
+    // The kernel's has no cap of a window that is not used: there it grows by up to a packet more.
+    let tolerance = Tolerance { packets: -2.0..=1.0, mean: 0.95..=1.04, together: 0.0, answers: 0.0 };
     for name in ["dctcp@tcp-1.jsonl", "prague@tcp-1.jsonl", "cubic-ecn=on@tcp-1.jsonl"] {
         compare(&replay, "dctcp", name, &vector(name, Some("dctcp:arith=linux")), &tolerance);
     }
