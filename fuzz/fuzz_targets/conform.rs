@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use paceline_conform::qlog::Choice;
 use paceline_conform::suite::Score;
 use paceline_conform::trajectory::Trajectory;
-use paceline_conform::qlog::Choice;
 use paceline_conform::{capture, qlog, rules};
 
 fn judged(trajectory: &Trajectory) {

@@ -122,14 +122,10 @@ impl StartUp {
 }
 
 /// What is not tried, and why.
-const UNTRIED: &[(&str, &str)] = &[
-    ("10: Careful Resume loads 5.3 MB over GEO in 4 s in place of 9, and 1 MB 62 % sooner", "it is not asked"),
-    ("11: Careful Resume does no harm where it remembers too much", "it is not asked"),
-    (
-        "12: TCP RAPID (Konda and Kaur 2009) has the capacity in 1 to 4 RTT with a negligible queue",
-        "only its abstract was readable",
-    ),
-];
+const UNTRIED: &[(&str, &str)] = &[(
+    "12: TCP RAPID (Konda and Kaur 2009) has the capacity in 1 to 4 RTT with a negligible queue",
+    "only its abstract was readable",
+)];
 
 static ALONE: File = file!("start-ups/alone.toml");
 static BESIDE: File = file!("start-ups/beside.toml");
