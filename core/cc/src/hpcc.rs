@@ -4,7 +4,7 @@
 //! are not those of a data centre:
 //!
 //! - Reports carry no count of bytes that a link has sent. Its rate is its capacity while packets wait, what the hop says arrives less what
-//!   the queue grew by, or else the flow's own rate for each of the flows ([`Link::utilisation`]).
+//!   the queue grew by, or else the flow's own rate for each of the flows (`link.rs`).
 //! - The round trip without queues is measured, not configured, unless `base` says so.
 //! - It starts as slow start until the first reports, and at most doubles in a round trip until a link has been as full as wanted: at the
 //!   speed of its interface, as in a data centre, it would flood a slower link far away.

@@ -3,11 +3,11 @@
 //!
 //! | here | RFC 9959 |
 //! |---|---|
-//! | [`Phase::Reconnaissance`] | Reconnaissance Phase |
-//! | [`Phase::Unvalidated`] | Unvalidated Phase |
-//! | [`Phase::Validating`] | Validating Phase |
-//! | [`Phase::Retreat`] | Safe Retreat Phase |
-//! | [`Phase::Normal`] | Normal Phase |
+//! | `Reconnaissance` | Reconnaissance Phase |
+//! | `Unvalidated` | Unvalidated Phase |
+//! | `Validating` | Validating Phase |
+//! | `Retreat` | Safe Retreat Phase |
+//! | `Normal` | Normal Phase |
 //! | `pipe` | PipeSize, in bytes |
 //! | [`Remembered`] | saved CC parameters |
 //!

@@ -1,6 +1,6 @@
 //! rLEDBAT: LEDBAT++ at the receiver, above any controller of the sender (RFC 9840). The receiver runs it on what arrives and
 //! advertises a window; the sender keeps its own control, so that the flow has the smaller of the two. This file is the sender;
-//! [`receiver`] is the other half. A receiver of named content needs neither: `ledbat++@icn` runs where data goes.
+//! `receiver.rs` is the other half. A receiver of named content needs neither: `ledbat++@icn` runs where data goes.
 //!
 //! What differs from the RFC, because there is feedback in place of TCP's header:
 //! - What is advertised is a position, the right edge of the window, in bytes: no scale, and an acknowledgement that is lost or late takes

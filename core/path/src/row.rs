@@ -159,7 +159,7 @@ impl<P: Clone + Send> Path<P> {
         self
     }
 
-    /// The path's links say in a [`Snapshot`] what arrived in the last interval of this length.
+    /// The path's links say in a [`Snapshot`](crate::Snapshot) what arrived in the last interval of this length.
     #[must_use]
     pub fn metered(mut self, interval: Nanos) -> Self {
         for place in &mut self.places {
