@@ -204,7 +204,8 @@ impl Policy for CubicMedium {
     }
 
     fn limit(&self, window: &Window, max_flight: f64) -> f64 {
-        let at_a_loss = if self.sparing.mode == Mode::Grow { (GROWTH * max_flight).max(1.0) } else { 0.0 };
+        let grows = self.sparing.mode == Mode::Grow && self.spared > 0;
+        let at_a_loss = if grows { (GROWTH * max_flight).max(1.0) } else { 0.0 };
         self.cubic.limit(window, max_flight + at_a_loss)
     }
 

@@ -140,7 +140,9 @@ impl StartUp for Eq1 {
     }
 
     fn limit(&self, _window: &Window, max_flight: f64) -> f64 {
-        (1.0 + self.settings.inc.max(1.0)) * max_flight
+        // Without telemetry it is slow start.
+        let inc = if self.round_end > 0 { self.settings.inc.max(1.0) } else { 1.0 };
+        (1.0 + inc) * max_flight
     }
 
     /// What filled the room is lost, or has been reduced.

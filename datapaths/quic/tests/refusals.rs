@@ -34,6 +34,7 @@ fn every_entry_is_made_or_refused_for_a_reason() {
         [
             ("dctcp", Ability::ExactMarks),
             ("prague", Ability::ExactMarks),
+            ("rledbat", Ability::ReceiverHalf),
             ("sprout", Ability::ReceiverHalf),
             ("sprout-ewma", Ability::ReceiverHalf),
         ]

@@ -15,7 +15,7 @@ pub(crate) struct Argument {
 /// What a command does with a path.
 #[derive(Clone, Copy)]
 pub(crate) enum Takes {
-    /// It reads it, or makes it as a secret that replaces nothing.
+    /// It reads it, makes it as a secret that replaces nothing, or replaces what it has read as a file of its own.
     Input,
     /// It is a folder, in which the command's own names are written.
     Folder,
@@ -88,6 +88,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument("conform", "pcap", Input),
     argument("conform", "qlog", Input),
     argument("conform", "report", Folder),
+    argument("conform", "script", Input),
     argument("controllers", "pages", Folder),
     argument("emulate", "json", written(Emulator, "emulate --delay 1ms --json OUT -- true")),
     argument("emulate", "log", written(Emulator, "emulate --delay 1ms --log OUT -- true")),
@@ -159,10 +160,12 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument("reproduce", "report", Folder),
     argument("reproduce", "trace", Input),
     argument("send", "key", Input),
+    argument("send", "remembered", Input),
     argument("send", "what", Input),
     argument("serve", "dir", Folder),
     argument("serve", "file", Input),
     argument("serve", "key", Input),
+    argument("serve", "remembered", Input),
     argument("shim", "log", Journal),
     argument("shim", "qlog", Folder),
     argument("sweep", "file", Input),

@@ -15,6 +15,8 @@ use crate::units::{Nanos, Time};
 
 /// Packets that a limit may be exceeded by: windows are counted in parts of them.
 const TOLERANCE: f64 = 1.0;
+/// Packets that count as having been in flight, and as having left in a round trip, before the first have: the initial window.
+const INITIAL: f64 = 10.0;
 /// Packets that may leave at once beside what a rate permits (our choice: the initial window, and as many for a pacer).
 const BURST: f64 = 20.0;
 /// What a start-up of BBR sends of what was delivered (draft-ietf-ccwg-bbr: 2.77; Cardwell et al. 2016: 2.89).
@@ -93,6 +95,11 @@ fn said(controller: &dyn Controller, wanted: &str) -> Option<f64> {
     found
 }
 
+/// Packets that Copa adds in a round trip (section 2.2 of its paper).
+fn step_of_copa(controller: &dyn Controller) -> f64 {
+    said(controller, "velocity").unwrap_or(1.0).max(1.0) / said(controller, "delta").unwrap_or(0.5)
+}
+
 /// Sees a flow's events, and holds its window against the limit.
 pub struct RateLimited {
     class: Class,
@@ -110,6 +117,8 @@ pub struct RateLimited {
     /// Drains of Copa, and maxFS before the one under way, which comes back with its window.
     drains: f64,
     drained: Option<f64>,
+    /// What Copa may add in a round trip, as it was after the event before: an event may change it when the window has grown.
+    step: f64,
     min_rtt: Nanos,
     srtt: Nanos,
     /// What left in the last smoothed RTT, with the sum of it.
@@ -124,7 +133,6 @@ pub struct RateLimited {
 impl RateLimited {
     /// Of a flow of `controller`, in packets of `mss` bytes; what it finds is added to `findings`.
     pub fn new(controller: &Spec, mss: u32, findings: Arc<Mutex<Findings>>) -> Self {
-        let initial = 10.0;
         Self {
             class: Class::of(controller.entry().name),
             starts: match controller.start_up().map(|start_up| start_up.name) {
@@ -134,12 +142,13 @@ impl RateLimited {
             mss: f64::from(mss.max(1)),
             window: 0.0,
             in_flight: 0.0,
-            max_flight: initial,
+            max_flight: INITIAL,
             threshold: u64::MAX,
             falls: VecDeque::new(),
             stages: VecDeque::new(),
             drains: 0.0,
             drained: None,
+            step: 0.0,
             min_rtt: Nanos::MAX,
             srtt: Nanos::ZERO,
             left: VecDeque::new(),
@@ -171,7 +180,7 @@ impl RateLimited {
             Class::Adds(packets) => m + packets,
             Class::Bic => m + (0.05 * m).max(16.0).min(m),
             Class::Copa if said("slow_start") == Some(1.0) => 2.0 * m,
-            Class::Copa => m + said("velocity").unwrap_or(1.0).max(1.0) / said("delta").unwrap_or(0.5),
+            Class::Copa => m + step_of_copa(controller).max(self.step),
             Class::Ledbat if matches!(said("phase"), Some(0.0 | 3.0)) => 2.0 * m,
             Class::Ledbat => m + 1.0,
             Class::Curve(at_a_loss) => {
@@ -202,7 +211,7 @@ impl RateLimited {
             self.most = self.most.max(self.sums.pop_front().map_or(0, |(_, sum)| sum));
         }
         self.sums.push_back((now, self.sum));
-        let limit = times * self.most as f64 / self.mss + BURST;
+        let limit = times * (self.most as f64 / self.mss).max(INITIAL) + BURST;
         let sent = self.sum as f64 / self.mss;
         if self.srtt > Nanos::ZERO {
             self.found(
@@ -276,8 +285,12 @@ impl Observer for RateLimited {
             if matches!(event, Event::Spurious(_)) {
                 self.max_flight = self.falls.iter().copied().fold(self.max_flight, f64::max);
             } else if self.in_flight < self.window {
-                self.max_flight = self.max_flight.max(self.drained.take().unwrap_or(0.0));
-                let limit = self.limit(now, starting, controller);
+                let mut limit = self.limit(now, starting, controller);
+                if window > limit && self.drained.is_some() {
+                    // The window is back from a drain, and so is maxFS.
+                    self.max_flight = self.max_flight.max(self.drained.take().unwrap_or(0.0));
+                    limit = self.limit(now, starting, controller);
+                }
                 let flight = self.max_flight;
                 self.found(
                     now,
@@ -296,6 +309,9 @@ impl Observer for RateLimited {
             self.begins(Stage { from: now, window, before: 0.0 });
         }
         self.threshold = answers.threshold;
+        if self.class == Class::Copa {
+            self.step = step_of_copa(controller);
+        }
     }
 }
 

@@ -125,7 +125,8 @@ impl<P: Policy> WindowController<P> {
     #[inline]
     fn bound(&mut self, before: f64, starting: bool) {
         if self.window.cwnd != before {
-            let limit = self.limit(starting);
+            // The floor of a reduction is no growth.
+            let limit = self.limit(starting).max(MINIMUM_WINDOW);
             self.window.cwnd = self.max_flight.bound(before, self.window.cwnd, limit);
         }
     }

@@ -46,7 +46,7 @@ fn without_telemetry_they_are_what_they_are_built_on() {
                     let exact = variables.into_iter().find(|(name, _)| *name == "cwnd_packets");
                     (window, pacing, exact.map(|(_, cwnd)| cwnd.to_bits()), flow.controller.permit().threshold)
                 });
-                assert_eq!(one, other, "after {operation:?}");
+                assert_eq!(one, other, "{name} and {plain} after {operation:?}");
             }
         });
     }
