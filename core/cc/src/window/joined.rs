@@ -125,7 +125,7 @@ impl<P: Policy> WindowController<P> {
     #[inline]
     fn bound(&mut self, before: f64, starting: bool) {
         if self.window.cwnd != before {
-            // The floor of a reduction is no growth.
+            // The floor of a reduction does not count as growth.
             let limit = self.limit(starting).max(MINIMUM_WINDOW);
             self.window.cwnd = self.max_flight.bound(before, self.window.cwnd, limit);
         }
