@@ -221,7 +221,9 @@ fn check(spec: &Spec, blinded: bool, count: u32) -> Result<(), String> {
 #[test]
 fn no_window_grows_further_than_its_flow_has_used_it() {
     let mut specs = Vec::new();
-    for entry in CONTROLLERS.iter().filter(|entry| entry.name != "fixed") {
+    // Those that steer by a rate are held in the simulator, where timers are as late as hosts'.
+    let by_rate = ["fixed", "bbr", "bbr3", "verus", "mdi"];
+    for entry in CONTROLLERS.iter().filter(|entry| !by_rate.contains(&entry.name)) {
         let start_ups: &[_] = if entry.start.is_some() { START_UPS } else { &[] };
         let with = start_ups.iter().map(|start| format!("{}:start={}", entry.name, start.name));
         let texts = with.chain(entry.start.is_none().then(|| entry.name.to_owned()));

@@ -211,7 +211,8 @@ impl RateLimited {
             self.most = self.most.max(self.sums.pop_front().map_or(0, |(_, sum)| sum));
         }
         self.sums.push_back((now, self.sum));
-        let limit = times * (self.most as f64 / self.mss).max(INITIAL) + BURST;
+        // A packet may fall on either side of the end of a smoothed round trip, which moves.
+        let limit = 1.02 * (times * (self.most as f64 / self.mss).max(INITIAL) + BURST);
         let sent = self.sum as f64 / self.mss;
         if self.srtt > Nanos::ZERO {
             self.found(

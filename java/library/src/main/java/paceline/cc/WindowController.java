@@ -38,7 +38,8 @@ final class WindowController extends Controller {
     /** An event is over that found the window at {@code cwnd}, and the start-up in charge or not. */
     private void bound(double cwnd, boolean starting) {
         if (window.cwnd != cwnd) {
-            window.cwnd = maxFlight.bound(cwnd, window.cwnd, limit(starting));
+            // The floor of a reduction does not count as growth.
+            window.cwnd = maxFlight.bound(cwnd, window.cwnd, Math.max(limit(starting), Window.MINIMUM));
         }
     }
 
