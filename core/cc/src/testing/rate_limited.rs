@@ -19,6 +19,8 @@ const TOLERANCE: f64 = 1.0;
 const INITIAL: f64 = 10.0;
 /// Packets that may leave at once beside what a rate permits (our choice: the initial window, and as many for a pacer).
 const BURST: f64 = 20.0;
+/// How much more may leave in a round trip than a rate permits: the smoothed RTT by which it is counted moves (our choice).
+const SLACK: f64 = 1.05;
 /// What a start-up of BBR sends of what was delivered (draft-ietf-ccwg-bbr: 2.77; Cardwell et al. 2016: 2.89).
 const STARTUP_GAIN: f64 = 2.89;
 
@@ -103,8 +105,8 @@ fn step_of_copa(controller: &dyn Controller) -> f64 {
 /// Sees a flow's events, and holds its window against the limit.
 pub struct RateLimited {
     class: Class,
-    /// Growth of a round trip in the start-up as a share; endless where its window is that of a measurement.
-    starts: f64,
+    /// How many times as large a window is after a round trip of the start-up; one without a start-up of the registry says itself how it grows.
+    starts: Option<f64>,
     mss: f64,
     window: f64,
     in_flight: f64,
@@ -135,10 +137,10 @@ impl RateLimited {
     pub fn new(controller: &Spec, mss: u32, findings: Arc<Mutex<Findings>>) -> Self {
         Self {
             class: Class::of(controller.entry().name),
-            starts: match controller.start_up().map(|start_up| start_up.name) {
-                Some("eq1" | "rapid") => 3.0,
+            starts: controller.start_up().map(|start_up| match start_up.name {
+                "eq1" | "rapid" => 3.0,
                 _ => 2.0,
-            },
+            }),
             mss: f64::from(mss.max(1)),
             window: 0.0,
             in_flight: 0.0,
@@ -159,6 +161,11 @@ impl RateLimited {
         }
     }
 
+    /// Whether it is the window of this controller that is judged; of others it is the rate at which packets leave.
+    pub fn judges_window(controller: &Spec) -> bool {
+        !matches!(Class::of(controller.entry().name), Class::Rate(_) | Class::Fixed)
+    }
+
     fn flies(&mut self, bytes: u64) {
         self.in_flight = bytes as f64 / self.mss;
         let full = self.in_flight + 1.0 > self.window;
@@ -171,10 +178,10 @@ impl RateLimited {
         if matches!(self.class, Class::Rate(_) | Class::Fixed) {
             return f64::INFINITY;
         }
-        if starting {
+        if let Some(starts) = self.starts.filter(|_| starting) {
             let measures = said("chirping").is_some_and(|chirping| chirping > 0.0)
                 || matches!(controller.pacing(), Pacing::Gap(_));
-            return if measures { f64::INFINITY } else { self.starts * m };
+            return if measures { f64::INFINITY } else { starts * m };
         }
         match self.class {
             Class::Adds(packets) => m + packets,
@@ -211,8 +218,7 @@ impl RateLimited {
             self.most = self.most.max(self.sums.pop_front().map_or(0, |(_, sum)| sum));
         }
         self.sums.push_back((now, self.sum));
-        // A packet may fall on either side of the end of a smoothed round trip, which moves.
-        let limit = 1.02 * (times * (self.most as f64 / self.mss).max(INITIAL) + BURST);
+        let limit = SLACK * (times * (self.most as f64 / self.mss).max(INITIAL) + BURST);
         let sent = self.sum as f64 / self.mss;
         if self.srtt > Nanos::ZERO {
             self.found(
@@ -265,7 +271,7 @@ impl Observer for RateLimited {
             }
             _ => {}
         }
-        let starting = (self.window * self.mss) < self.threshold as f64;
+        let starting = ((self.window * self.mss).round() as u64) < self.threshold;
         if window < self.window {
             let drains = if self.class == Class::Copa { said(controller, "drains") } else { None };
             if let Some(drains) = drains.filter(|drains| *drains > self.drains) {
@@ -306,7 +312,7 @@ impl Observer for RateLimited {
         }
         if starting && answers.window >= answers.threshold {
             // What slow start reached of one window, whose acknowledgements may still come.
-            self.max_flight = self.max_flight.max(window.min(self.starts * self.max_flight));
+            self.max_flight = self.max_flight.max(window.min(self.starts.unwrap_or(1.0) * self.max_flight));
             self.begins(Stage { from: now, window, before: 0.0 });
         }
         self.threshold = answers.threshold;
