@@ -32,7 +32,7 @@
 //! flow is nothing and the RTT is long, and a cap in force at all times would leave the link to the other flow.
 
 use crate::controller::{Ack, Cause, Controller, Ecn, Env, Telemetry};
-use crate::cubic::{Cubic, PARAMS, START, Settings};
+use crate::cubic::{Cubic, PARAMS, START, Settings, params_with};
 use crate::entry::{Entry, Home, Kind, ON_OFF, Param, Params};
 use crate::path_report::{PathReport, USUAL_DRAIN};
 use crate::path_rtt::PathRtt;
@@ -320,19 +320,8 @@ const SLOPE: Param = Param {
     source: "our choice: kept is that of beta, as in Linux; with derived L2 gains nothing where Reno's window is the larger",
 };
 
-/// CUBIC's parameters and `more`, `N` in all.
-const fn with<const N: usize>(more: &[Param]) -> [Param; N] {
-    let mut all = [GUARDS; N];
-    let mut index = 0;
-    while index < N {
-        all[index] = if index < PARAMS.len() { PARAMS[index] } else { more[index - PARAMS.len()] };
-        index += 1;
-    }
-    all
-}
-
-static L1_PARAMS: [Param; PARAMS.len() + 2] = with(&[GUARDS, FLOOR]);
-static L2_PARAMS: [Param; PARAMS.len() + 4] = with(&[GUARDS, FLOOR, BETA_MEDIUM, SLOPE]);
+static L1_PARAMS: [Param; PARAMS.len() + 2] = params_with(&[GUARDS, FLOOR]);
+static L2_PARAMS: [Param; PARAMS.len() + 4] = params_with(&[GUARDS, FLOOR, BETA_MEDIUM, SLOPE]);
 
 fn build(mode: Mode, settings: Settings, params: &Params, env: &Env) -> Box<dyn Controller> {
     let sparing = Sparing { mode, guards: params.on("guards"), floor: params.number("floor") };

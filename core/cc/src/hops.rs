@@ -22,7 +22,6 @@
 //! - Without a fresh report it is CUBIC from the window it has.
 
 mod burst;
-pub(crate) mod doubt;
 mod hop;
 mod rival;
 
@@ -31,22 +30,20 @@ use crate::controller::{
     Telemetry, Timeout,
 };
 use crate::cubic::{Cubic, PARAMS, START, Settings};
+use crate::doubt::{Doubt, Round};
 use crate::entry::{Entry, Home, Params};
-use crate::path_report::{HOP_PACKET_BYTES, PathReport};
+use crate::path_report::{HOP_PACKET_BYTES, OVERHEAD, PathReport};
 use crate::path_rtt::PathRtt;
 use crate::start_ups::start_up;
 use crate::units::{Nanos, Rate, Time};
 use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, WindowController};
 
 use burst::Burst;
-use doubt::{Doubt, Round};
 use hop::{Link, Own};
 use rival::Rival;
 
 /// Hops that are followed (our choice: paths of a limited domain are shorter).
 const MOST_HOPS: usize = 8;
-/// Bytes of a packet on the wire beside its payload: Ethernet, IPv6, TCP with time stamps, the smallest telemetry header.
-pub(crate) const OVERHEAD: f64 = 14.0 + 40.0 + 32.0 + 64.0;
 /// No more than this many times what arrives is sent (RFC 5681 section 3.1: slow start doubles in a round trip).
 const RAMP: f64 = 2.0;
 /// Round trips in which the largest delivery rate counts, twice (BBR's filter is of ten).

@@ -17,12 +17,11 @@ use crate::controller::{
     Ack, Cause, Controller, Ecn, Env, Loss, Lost, Nature, Pacing, Permit, Recovery, Restart, Sent, Stamp, Telemetry,
     Timeout,
 };
-use crate::cubic::{Cubic, PARAMS as CUBIC_PARAMS, START, Settings};
+use crate::cubic::{Cubic, PARAMS as CUBIC_PARAMS, START, Settings, params_with};
+use crate::doubt::{Doubt, Round};
 use crate::entry::{Entry, Home, Kind, Param, Params};
-use crate::hops::OVERHEAD;
-use crate::hops::doubt::{Doubt, Round};
 use crate::max_flight::MaxFlight;
-use crate::path_report::PathReport;
+use crate::path_report::{OVERHEAD, PathReport};
 use crate::path_rtt::PathRtt;
 use crate::start_ups::start_up;
 use crate::units::{Nanos, Rate, Time};
@@ -376,16 +375,7 @@ const OWN: [Param; 5] = [
     number("base", "ms of the round trip without queues; 0: measured", (0.0, 1e5), "0", "our choice"),
 ];
 
-/// CUBIC's parameters, then HPCC's own.
-const PARAMS: [Param; CUBIC_PARAMS.len() + OWN.len()] = {
-    let mut all = [OWN[0]; CUBIC_PARAMS.len() + OWN.len()];
-    let mut index = 0;
-    while index < all.len() {
-        all[index] = if index < CUBIC_PARAMS.len() { CUBIC_PARAMS[index] } else { OWN[index - CUBIC_PARAMS.len()] };
-        index += 1;
-    }
-    all
-};
+static PARAMS: [Param; CUBIC_PARAMS.len() + OWN.len()] = params_with(&OWN);
 
 /// `hpcc` in the registry.
 pub const ENTRY: Entry = Entry {

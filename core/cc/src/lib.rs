@@ -18,6 +18,7 @@ pub mod cubic_medium;
 pub mod datapath;
 pub mod dctcp;
 pub mod distribution;
+mod doubt;
 pub mod entry;
 pub mod eq1;
 pub mod event_log;

@@ -10,6 +10,8 @@ use crate::units::{Nanos, Rate, Time};
 /// Bytes of the packets in which hops count: an Ethernet frame of 1500 bytes (`room_packets`, `limit_packets`; our choice,
 /// because queues are set up in such frames).
 pub const HOP_PACKET_BYTES: u64 = 1514;
+/// Bytes of a packet on the wire beside its payload: Ethernet, IPv6, TCP with time stamps, the smallest telemetry header.
+pub(crate) const OVERHEAD: f64 = 14.0 + 40.0 + 32.0 + 64.0;
 /// How long a full queue takes to drain where the hop did not report enough to compute it (our choice: 64 packets at
 /// 15 Mbit/s).
 pub const USUAL_DRAIN: Nanos = Nanos::from_millis(50);

@@ -214,7 +214,8 @@ pub trait Policy: Send {
     /// Something was delivered outside start-up and recovery, and the window limited the flow: grow.
     fn grow(&mut self, ack: &Ack<'_>, window: &mut Window);
 
-    /// limit(maxFS) of [`crate::max_flight`] while the policy is in charge, as [`StartUp::limit`].
+    /// limit(maxFS) of [`crate::max_flight`] while the policy is in charge, as [`StartUp::limit`]; beyond the present window it need not be
+    /// exact.
     fn limit(&self, _window: &Window, max_flight: f64) -> f64 {
         max_flight + 1.0
     }

@@ -8,7 +8,7 @@ use crate::evaluate::cells::{CellRun, others};
 use crate::evaluate::verdict::Bound;
 use crate::evaluate::watched::{Side, Span, ends_call};
 
-/// One of someone beside some of others, with a buffer in BDP: the contestant is the others, and in the last six the one.
+/// One flow beside several of another kind, with a buffer in BDP: the contestant has the several, and in the last six the one.
 const AGAINST: [(&str, u32, f64); 18] = [
     ("reno", 1, 0.5),
     ("reno", 4, 0.5),
