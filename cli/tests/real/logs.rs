@@ -67,6 +67,29 @@ fn controllers_of_datagrams_and_above_tcp_leave_logs_that_replay_bit_by_bit() {
     let _ = logged("controllers_of_datagrams_and_above_tcp", "'copa@alcc', 'copa@icn', 'sprout@udp'", &files);
 }
 
+#[test]
+fn flows_of_datagrams_begin_with_what_earlier_ones_learnt() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = folder.path().join("events");
+    let contestants = "contestants = ['cubic:start=resume@udp', 'cubic:start=resume@icn']";
+    let flow = "[[flows]]\nremembered = { window = '60kB', rtt = '20ms', age = '1s' }\n";
+    let scenario = format!("name = 'learnt'\nseconds = 1\n{contestants}\n{PATH}{flow}");
+    let options = ["--events", events.to_str().unwrap()];
+    if records_with("flows_of_datagrams_begin_with_what_earlier_ones_learnt", &scenario, &options).is_none() {
+        return;
+    }
+    let logs = files(&events);
+    assert_eq!(logs.len(), 2);
+    for log in logs {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let head: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let remembered = &head["env"]["remembered"];
+        assert_eq!(remembered["window"], 60_000, "{}: {remembered}", log.display());
+        assert!(remembered["age"].as_u64().unwrap() >= 1_000_000_000, "{remembered}");
+        replayed(&log);
+    }
+}
+
 #[cfg(feature = "quic")]
 #[test]
 fn controllers_under_quinn_leave_logs_that_replay_bit_by_bit() {

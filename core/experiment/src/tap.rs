@@ -78,8 +78,8 @@ pub trait Tap: Send {
     /// A data packet reached its receiver.
     fn on_arrival(&mut self, _now: Time, _flow: u32, _segment: &Segment, _ce: bool, _delay: &DelaySplit) {}
 
-    /// A data packet was dropped.
-    fn on_dropped(&mut self, _flow: u32, _segment: &Segment, _fate: &Fate<'_>) {}
+    /// A data packet was dropped. In real time those of a family's flows count for its first.
+    fn on_dropped(&mut self, _flow: u32, _fate: &Fate<'_>) {}
 
     /// How often every hop shows a [`Snapshot`] of itself; asked once. Arrival rates and flows are those of this interval.
     fn snapshot_every(&self) -> Option<Nanos> {

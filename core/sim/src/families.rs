@@ -1,7 +1,7 @@
 //! What is known of each configured flow, and of each source of cross traffic.
 
-use paceline_cc::{Nanos, Remembered, Time};
-use paceline_experiment::{Application, Arrivals, Cross, Flow, Gaps, Seed, Topology};
+use paceline_cc::{Nanos, Time};
+use paceline_experiment::{Application, Arrivals, Cross, Flow, Gaps, Memory, Seed, Topology};
 
 use crate::body::{Body, Label};
 use crate::room::Room;
@@ -17,8 +17,8 @@ pub(crate) struct Family {
     pub(crate) arrivals: Option<Arrivals>,
     /// Where its application writes in turns.
     pub(crate) application: Option<Application>,
-    /// What its flows have learnt of the place that they go to, and when; lent to one of them at a time.
-    pub(crate) memory: Option<(Remembered, Time)>,
+    /// What its flows know of the place that they go to.
+    pub(crate) memory: Memory,
     /// Number of the flow that it has started, where it is not a family.
     pub(crate) number: Option<u32>,
     /// When its application's next turn is.
@@ -50,18 +50,12 @@ impl Family {
             room: Room::new(&flow, topology, duration),
             arrivals: Arrivals::new(&flow.workload, seed, index),
             application: Application::new(&flow.workload, flow.mss, seed, index),
-            memory: flow.remembered.map(|remembered| (remembered, Time::ZERO)),
+            memory: Memory::of(&flow),
             number: None,
             turn: Time::NEVER,
             pause: None,
             flow,
         }
-    }
-
-    /// What a flow that begins now may make use of.
-    pub(crate) fn lend(&mut self, now: Time) -> Option<Remembered> {
-        let memory = if self.flow.remember { self.memory.take() } else { self.memory };
-        memory.map(|(remembered, at)| Remembered { age: remembered.age + (now - at), ..remembered })
     }
 }
 

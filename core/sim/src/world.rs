@@ -284,7 +284,7 @@ impl<'t> World<'t> {
     /// A flow comes alive; the answer is its number. One that the simulator does not have ends the run.
     fn begin(&mut self, index: u32, goal: Option<u64>) -> Option<u32> {
         let number = self.live.next_number();
-        let remembered = self.families[index as usize].lend(self.now);
+        let remembered = self.families[index as usize].memory.lend(self.now);
         let Family { flow, way, .. } = &self.families[index as usize];
         let label = Label { number, way: *way, family: Some(index) };
         let seed = self.seed.derive(&format!("controller {number}"));
@@ -467,12 +467,7 @@ impl<'t> World<'t> {
                 self.fetched(flow.family, fetch);
             }
             self.recorder.retired(flow.family as usize, self.now, &stats, ready);
-            let family = &mut self.families[flow.family as usize];
-            if family.flow.remember
-                && let Some(learnt) = flow.ends.steering().controller().remember(self.now)
-            {
-                family.memory = Some((learnt, self.now));
-            }
+            self.families[flow.family as usize].memory.learn(self.now, flow.ends.steering().controller());
         }
     }
 

@@ -156,7 +156,7 @@ impl Tap for Counts {
         self.arrived += 1;
     }
 
-    fn on_dropped(&mut self, flow: u32, _segment: &Segment, fate: &paceline_experiment::Fate<'_>) {
+    fn on_dropped(&mut self, flow: u32, fate: &paceline_experiment::Fate<'_>) {
         assert_eq!((flow, fate.reason), (0, DropReason::Lost));
         self.dropped += 1;
     }

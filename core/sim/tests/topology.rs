@@ -108,7 +108,7 @@ impl Tap for Watch {
         self.delays.push(*delay);
     }
 
-    fn on_dropped(&mut self, _: u32, _: &Segment, fate: &Fate<'_>) {
+    fn on_dropped(&mut self, _: u32, fate: &Fate<'_>) {
         *self.dropped.entry((fate.hop.to_owned(), fate.reason == DropReason::Lost)).or_default() += 1;
     }
 

@@ -122,12 +122,6 @@ mod linux {
             let problem = "what a controller triggers changes in the simulator alone; leave out --real, or [[when]]";
             return Err(KeyError::new("when", problem).into());
         }
-        for (index, flow) in plans.iter().flat_map(|plan| plan.scenario.flows.iter().enumerate()) {
-            if let Some(key) = flow.memory() {
-                let problem = "the real world does not carry it; leave out --real, or the key";
-                return Err(KeyError::new(format!("flows[{index}].{key}"), problem).into());
-            }
-        }
         for contestant in contestants {
             for plan in plans {
                 let world: config::Config<paceline_emulator::Frame> = plan.world(contestant, None)?;

@@ -28,6 +28,11 @@ impl Numbers {
         self.first.len()
     }
 
+    /// That of the first flow of the configured one with this index.
+    pub(crate) fn first(&self, index: usize) -> u32 {
+        self.first[index].0
+    }
+
     /// The number of the next flow of the configured one with this index.
     pub(crate) fn next(&self, index: usize) -> u32 {
         match self.first.get(index) {

@@ -131,6 +131,9 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
                 return Err(Refused::NoTelemetry);
             }
         }
+        if (flow.remembered.is_some() || flow.remember) && !real.lends_memory {
+            notes.push(format!("{}: remembered: in the real world UDP and ICN alone begin with it", contestant(flow)));
+        }
         notes.extend((real.check)(flow)?);
         let below = (real.below)(flow)?;
         notes.extend(below.map(&mut in_kernel).transpose()?.unwrap_or_default());
@@ -186,7 +189,7 @@ pub fn run(config: Config<Frame>) -> Result<Finished, TestbedError> {
 /// The same with `hooks`; with a `tunnel`, flows and cross traffic travel inside a TCP connection of this congestion control, and
 /// figures are of what they see there. What the tunnel's entry drops is not counted for any flow.
 ///
-/// Threads look at [`Hooks::abort`] every half second. Of [`Hooks::tap`] only observers are asked for, for controllers in this
+/// Threads look at [`Hooks::abort`] every half second. [`Hooks::tap`] is told of drops and asked for observers, for controllers in this
 /// process: not for those of the kernel itself, nor for modules.
 ///
 /// # Errors
@@ -200,7 +203,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let hosts = Hosts::new(&graph, &flows);
     paths.extend(hosts.paths());
     let flows = &hosts.flows;
-    let observers = Observers::new(observing, flows);
+    let observers = Observers::new(observing.clone(), flows);
     // Nothing is loaded while the threads of a run are at work.
     let kernels =
         flows.iter().map(|flow| Ok((rows::of(flow)?.below)(flow)?)).collect::<Result<Vec<_>, TestbedError>>()?;
@@ -235,7 +238,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let shown = Shown { hop: shown, schedule: schedules[shown as usize].clone() };
     let tap =
         RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths).shown_by(live);
-    let tap = tap.fetching(&hosts.graph, flows, &routers.fetches);
+    let tap = tap.fetching(&hosts.graph, flows, &routers.fetches).telling(observing, &hosts.graph, flows);
     let mut tap: Option<Box<dyn EmulatorTap>> = Some(Box::new(tap));
     let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
     let base = [paths[0].least(), paths[1].least()];

@@ -165,7 +165,7 @@ impl World<'_> {
     /// Counts what the hops have dropped.
     pub(super) fn note_dropped(&mut self) {
         while let Some((hop, DroppedPacket { at, reason, packet, .. })) = self.hops.pop_dropped() {
-            if let (Some(segment), Some(family)) = (packet.body.load.segment(), packet.body.label.family) {
+            if let (Some(_), Some(family)) = (packet.body.load.segment(), packet.body.label.family) {
                 self.recorder.dropped(family as usize, &packet);
                 self.traced_dropped(&packet, reason);
                 let number = match &packet.body.load {
@@ -174,7 +174,7 @@ impl World<'_> {
                 };
                 if let Some(tap) = &mut self.tap {
                     let hop = &self.hops.graph().hops()[hop as usize].name;
-                    tap.on_dropped(number - self.first, segment, &Fate { at, hop, reason });
+                    tap.on_dropped(number - self.first, &Fate { at, hop, reason });
                 }
             }
             if self.live.get(packet.flow).is_none() {

@@ -140,7 +140,7 @@ impl Tap for Watch {
         }
     }
 
-    fn on_dropped(&mut self, flow: u32, _: &Segment, fate: &Fate<'_>) {
+    fn on_dropped(&mut self, flow: u32, fate: &Fate<'_>) {
         self.add(fate.at, flow, |step| step.dropped += 1);
     }
 

@@ -88,7 +88,7 @@ pub(super) type Wrong = (&'static str, &'static str);
 
 impl Flow {
     /// The first of the two keys about what earlier flows learnt.
-    pub(crate) fn memory(&self) -> Option<&'static str> {
+    fn memory(&self) -> Option<&'static str> {
         self.remembered.map(|_| "remembered").or_else(|| self.remember.then_some("remember"))
     }
 

@@ -7,7 +7,6 @@ use paceline_cc::{Controller, Nanos, Time};
 use paceline_experiment::tap::{Fate, Layer, Moment, Subject};
 use paceline_experiment::{SharedTap, Tap};
 use paceline_path::DropReason;
-use paceline_transport::Segment;
 
 /// What ended a start-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +95,7 @@ impl Tap for Watch {
         Some(Box::new(progress))
     }
 
-    fn on_dropped(&mut self, flow: u32, _segment: &Segment, fate: &Fate<'_>) {
+    fn on_dropped(&mut self, flow: u32, fate: &Fate<'_>) {
         self.drops.push(Dropped { flow, at: fate.at.as_secs_f64(), congestion: fate.reason != DropReason::Lost });
     }
 }

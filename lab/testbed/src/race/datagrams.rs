@@ -9,9 +9,9 @@ use std::sync::mpsc::{self, Receiver, Sender as Results};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use paceline_cc::{Distribution, Env, Nanos, Time};
+use paceline_cc::{Controller, Distribution, Env, Nanos, Remembered, Time};
 use paceline_experiment::endpoints::FlowEnds;
-use paceline_experiment::{AppTurn, Application, Flow, Sample, Seed, Workload, endpoints};
+use paceline_experiment::{AppTurn, Application, Flow, Memory, Sample, Seed, Workload, endpoints};
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -33,7 +33,7 @@ use paceline_udp::{
 pub(super) const SLICE: Nanos = Nanos::from_millis(500);
 
 /// `udp` in the table.
-pub(super) const UDP: Real = Real { carries_telemetry: false, check, below: nothing_below, work };
+pub(super) const UDP: Real = Real { carries_telemetry: false, lends_memory: true, check, below: nothing_below, work };
 /// `icn` in the table.
 pub(super) const ICN: Real = Real { check: nothing_else, ..UDP };
 
@@ -58,6 +58,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
         sample_every: crew.sample_every,
         glimpse: glimpse.clone(),
         observers: crew.observers.clone(),
+        memory: Mutex::new(Memory::of(flow)),
         abort: crew.abort.clone(),
     };
     Ok(Box::new(move || {
@@ -86,6 +87,8 @@ pub(super) struct Datagrams {
     pub(super) sample_every: Option<Nanos>,
     pub(super) glimpse: Glimpse,
     pub(super) observers: Observers,
+    /// What its flows know of the place that they go to.
+    memory: Mutex<Memory>,
     pub(super) abort: Arc<AtomicBool>,
 }
 
@@ -245,8 +248,12 @@ impl Datagrams {
 
     /// Runs one flow, with this number and these sockets.
     fn one(&self, number: u32, sockets: (UdpSocket, UdpSocket), span: &Span) -> Ended {
-        let env =
-            Env { mss: self.flow.mss, seed: self.controller_seed(number), paced: self.flow.paced, remembered: None };
+        let env = Env {
+            mss: self.flow.mss,
+            seed: self.controller_seed(number),
+            paced: self.flow.paced,
+            remembered: self.lend(),
+        };
         let mut ends =
             endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(number, layer, spec, &env))?;
         match (&self.flow.workload, span.goal) {
@@ -258,6 +265,16 @@ impl Datagrams {
             FlowEnds::Push(sender, receiver) => self.push(number, sender, receiver, sockets, span),
             FlowEnds::Pull(requester, _) => requests::pull(self, *requester, sockets, span),
         }
+    }
+
+    /// What a flow that begins now knows of its place.
+    pub(super) fn lend(&self) -> Option<Remembered> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).lend(self.clock.now())
+    }
+
+    /// What a flow that ends now has learnt of it.
+    pub(super) fn learn(&self, controller: &dyn Controller) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).learn(self.clock.now(), controller);
     }
 
     /// As in the simulator, where sources of cross traffic have the first numbers.
@@ -305,6 +322,7 @@ impl Datagrams {
             });
             Sleeper::new(self.clock).sleep_until(at);
             let sent = self.send(&mut sending, goal.is_some(), until).map_err(failed);
+            self.learn(sending.sender().controller());
             let end = self.clock.now();
             over.store(true, Ordering::Relaxed);
             let received = receiver.map(|thread| thread.join().unwrap_or_else(|_| Err(self.panicked("receiver"))));

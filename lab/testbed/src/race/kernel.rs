@@ -15,9 +15,11 @@ use super::{Crew, Ended, FLOW_PORT, FlowError, TestbedError, Work, contestant, p
 use crate::tcp::{self, Below, KernelError, Ledger, Receiving, Sending};
 
 /// `tcp` in the table.
-pub(super) const TCP: Real = Real { carries_telemetry: true, check: nothing_else, below: itself, work };
+pub(super) const TCP: Real =
+    Real { carries_telemetry: true, lends_memory: false, check: nothing_else, below: itself, work };
 /// `alcc` in the table.
-pub(super) const ALCC: Real = Real { carries_telemetry: false, check: nothing_else, below: above, work };
+pub(super) const ALCC: Real =
+    Real { carries_telemetry: false, lends_memory: false, check: nothing_else, below: above, work };
 
 fn itself(flow: &Flow) -> Result<Option<Below>, KernelError> {
     tcp::kernel(flow, flow.via.how.driven_by).map(Some)

@@ -52,7 +52,7 @@ fn factory(flow: &Flow, seed: u64) -> Result<Factory, Refused> {
 }
 
 /// `quic` in the table.
-pub(super) const REAL: Real = Real { carries_telemetry: false, check, below: nothing_below, work };
+pub(super) const REAL: Real = Real { carries_telemetry: false, lends_memory: false, check, below: nothing_below, work };
 
 fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
     let Place { flow, index, .. } = *place;

@@ -102,6 +102,7 @@ pub(super) fn ask(flow: &Datagrams, asker: impl Asker, socket: UdpSocket, span: 
     let (cpu, end) = (cpu_time() - cpu, flow.clock.now());
     *flow.glimpse.lock().unwrap_or_else(PoisonError::into_inner) = None;
     asked.map_err(refused)?;
+    flow.learn(asks.asker.steering().controller());
     Ok(Finished {
         stats: asks.asker.steering().stats(),
         rtt: asks.rtt,

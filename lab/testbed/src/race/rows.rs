@@ -14,6 +14,8 @@ use crate::tcp::{Below, KernelError};
 pub(super) struct Real {
     /// Telemetry rides on its packets.
     pub(super) carries_telemetry: bool,
+    /// Its flows begin with what earlier ones learnt.
+    pub(super) lends_memory: bool,
     /// What of a flow it does otherwise than the simulator, one line each.
     pub(super) check: fn(&Flow) -> Result<Vec<String>, Refused>,
     /// The kernel's part of a flow; nothing for datapaths of our own.

@@ -10,13 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::icn::ROUTER_PORT;
 use paceline_experiment::{
-    DumbbellWay, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Sample, TelemetryOutcome, Truth, Way,
+    DumbbellWay, Fate, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Sample, SharedTap, TelemetryOutcome, Truth,
+    Way,
 };
 use paceline_icn::wire::UnitAnswer;
 use paceline_path::{DelaySplit, Packet, Schedule};
 
 use super::content::Fetches;
 use super::{EPHEMERAL, FLOW_PORT};
+use crate::numbers::Numbers;
 use paceline_emulator::emulator::{EmulatorTap, Passage};
 use paceline_emulator::frame;
 use paceline_telemetry::TelemetryHeader;
@@ -38,6 +40,7 @@ pub(super) struct RaceTap {
     waiting: Vec<i64>,
     /// Who watches.
     live: Option<Arc<Live>>,
+    told: Option<Told>,
 }
 
 /// The hop that the series shows.
@@ -45,6 +48,13 @@ pub(super) struct Shown {
     pub(super) hop: u32,
     /// Of its link, if it has one.
     pub(super) schedule: Option<Schedule>,
+}
+
+/// Who is told what becomes of packets, by the names of hops.
+struct Told {
+    tap: SharedTap,
+    hops: Vec<String>,
+    numbers: Numbers,
 }
 
 struct Watched {
@@ -109,6 +119,7 @@ impl RaceTap {
             step,
             waiting: vec![0; points + 1],
             live: None,
+            told: None,
         }
     }
 
@@ -185,6 +196,13 @@ impl RaceTap {
     /// Adds to what someone watches.
     pub(super) fn shown_by(mut self, live: Option<Arc<Live>>) -> Self {
         self.live = live;
+        self
+    }
+
+    /// Tells a tap of packets that are dropped.
+    pub(super) fn telling(mut self, tap: Option<SharedTap>, graph: &Graph, flows: &[Flow]) -> Self {
+        let hops = || graph.hops().iter().map(|hop| hop.name.clone()).collect();
+        self.told = tap.map(|tap| Told { tap, hops: hops(), numbers: Numbers::new(flows) });
         self
     }
 
@@ -270,6 +288,10 @@ impl EmulatorTap for RaceTap {
             if let Some(live) = &self.live {
                 live.dropped();
             }
+            if let (Some(Told { tap, hops, numbers }), Some(reason)) = (&self.told, passage.reason) {
+                let fate = Fate { at: passage.at, hop: &hops[hop(passage) as usize], reason };
+                tap.lock().unwrap_or_else(PoisonError::into_inner).on_dropped(numbers.first(flow), &fate);
+            }
             self.recorder.dropped(flow, &Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ()));
         }
     }
@@ -314,9 +336,10 @@ fn holds_data(packet: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use paceline_experiment::Via;
     use paceline_experiment::icn::Asking;
+    use paceline_experiment::{Tap, Via};
     use paceline_icn::wire::{AddressToken, Grant, TOKEN_BYTES, UnitHead};
+    use paceline_path::DropReason;
 
     use super::*;
 
@@ -324,6 +347,16 @@ mod tests {
 
     fn flow(direction: DumbbellWay, stop: Option<Time>) -> Flow {
         Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None)) }
+    }
+
+    /// Drops that a tap was told of: of which flow, when, where.
+    #[derive(Default)]
+    struct Drops(Vec<(u32, Time, String)>);
+
+    impl Tap for Drops {
+        fn on_dropped(&mut self, flow: u32, fate: &Fate<'_>) {
+            self.0.push((flow, fate.at, fate.hop.to_owned()));
+        }
     }
 
     /// A TCP packet over IPv4 of `length` bytes.
@@ -347,7 +380,9 @@ mod tests {
         let glimpses: Vec<Glimpse> = vec![Arc::default(), Arc::default()];
         *glimpses[0].lock().unwrap() = Some(Sample { window: 14_480, ..Sample::default() });
         let end = Time::from_millis(100);
-        let mut tap = RaceTap::new(&Graph::dumbbell(), &flows, &glimpses, SHOWN, Some(Nanos::from_millis(10)), end);
+        let drops = Arc::new(Mutex::new(Drops::default()));
+        let mut tap = RaceTap::new(&Graph::dumbbell(), &flows, &glimpses, SHOWN, Some(Nanos::from_millis(10)), end)
+            .telling(Some(drops.clone()), &Graph::dumbbell(), &flows);
         let data = packet(40_000, FLOW_PORT, 1500);
         let ack = packet(FLOW_PORT, 40_000, 40);
         let upward = packet(40_001, FLOW_PORT + 1, 1000);
@@ -359,12 +394,14 @@ mod tests {
         tap.entered(&passage(DumbbellWay::Down, &packet(40_000, FLOW_PORT, 40), 3, 3));
         tap.entered(&passage(DumbbellWay::Up, &upward, 4, 4));
         tap.entered(&passage(DumbbellWay::Up, &stranger, 4, 4));
-        tap.dropped(&passage(DumbbellWay::Down, &data, 1, 5));
+        let full = Some(DropReason::Full);
+        tap.dropped(&Passage { reason: full, ..passage(DumbbellWay::Down, &data, 1, 5) });
         tap.left(&passage(DumbbellWay::Down, &data, 0, 15));
         tap.left(&passage(DumbbellWay::Up, &ack, 15, 16));
         // Comes when its flow has stopped.
         tap.left(&passage(DumbbellWay::Up, &upward, 4, 60));
         let outcome = tap.finish(Graph::dumbbell(), Vec::new());
+        assert_eq!(drops.lock().unwrap().0, [(0, Time::from_millis(5), "down".to_owned())]);
 
         let counts = |index: usize| {
             let flow = &outcome.flows[index];

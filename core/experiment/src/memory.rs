@@ -1,0 +1,67 @@
+//! What the flows of a family learn of the place that they go to, and lend to the next.
+
+use paceline_cc::{Controller, Remembered, Time};
+
+use crate::Flow;
+
+/// What is known of a flow's place, and since when.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    known: Option<(Remembered, Time)>,
+    /// What one flow learns is lent to the next, to one at a time.
+    learns: bool,
+}
+
+impl Memory {
+    /// Before the flow, or the first of the family, begins.
+    pub fn of(flow: &Flow) -> Self {
+        Self { known: flow.remembered.map(|remembered| (remembered, Time::ZERO)), learns: flow.remember }
+    }
+
+    /// What a flow that begins now may make use of ([`paceline_cc::Env::remembered`]).
+    pub fn lend(&mut self, now: Time) -> Option<Remembered> {
+        let known = if self.learns { self.known.take() } else { self.known };
+        known.map(|(remembered, at)| Remembered { age: remembered.age + (now - at), ..remembered })
+    }
+
+    /// Takes in what the controller of a flow that ends now has learnt.
+    pub fn learn(&mut self, now: Time, controller: &(impl Controller + ?Sized)) {
+        if self.learns
+            && let Some(learnt) = controller.remember(now)
+        {
+            self.known = Some((learnt, now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_cc::{Nanos, Spec};
+
+    use super::*;
+    use crate::Via;
+
+    fn memory(remembered: Option<Remembered>, remember: bool) -> Memory {
+        let spec: Spec = "cubic:start=resume".parse().unwrap();
+        Memory::of(&Flow { remembered, remember, ..Flow::bulk(spec, Via::udp()) })
+    }
+
+    const KNOWN: Remembered =
+        Remembered { window: 100_000, min_rtt: Nanos::from_millis(20), age: Nanos::from_millis(5) };
+
+    #[test]
+    fn what_a_scenario_says_is_lent_to_each_flow_and_ages() {
+        let mut memory = memory(Some(KNOWN), false);
+        assert_eq!(memory.lend(Time::ZERO), Some(KNOWN));
+        let later = Some(Remembered { age: Nanos::from_millis(1005), ..KNOWN });
+        assert_eq!(memory.lend(Time::from_millis(1000)), later);
+        assert_eq!(memory.lend(Time::from_millis(1000)), later);
+    }
+
+    #[test]
+    fn a_family_lends_what_it_knows_to_one_flow_at_a_time() {
+        let mut memory = memory(Some(KNOWN), true);
+        assert_eq!(memory.lend(Time::ZERO), Some(KNOWN));
+        assert_eq!(memory.lend(Time::ZERO), None);
+    }
+}
