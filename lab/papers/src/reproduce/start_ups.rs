@@ -94,7 +94,7 @@ impl StartUp {
     /// A contestant that has it, as claims name it.
     fn title(&self, contestant: &str) -> String {
         match self.remembers {
-            Some(share) => format!("{contestant} (remembers {share} of the window)"),
+            Some(share) => format!("{contestant} (remembers {share} times the window)"),
             None => contestant.to_owned(),
         }
     }

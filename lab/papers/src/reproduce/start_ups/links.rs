@@ -29,6 +29,8 @@ pub(super) fn satellite(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         return Ok(refused);
     }
     let mut places: Vec<Place> = QUEUES.into_iter().map(over_satellite).collect();
+    let paced = over_satellite("1").set("flows.0.paced", "true");
+    places.push(Place { name: "1 BDP, paced".to_owned(), ..paced });
     let lossy = over_satellite("1").set("down.loss", LOSS).set("runs", RUNS);
     places.push(Place { name: format!("1 BDP, loss {LOSS}"), ..lossy });
     let swinging = over_satellite("1").set("down.jitter.max", JITTER).set("runs", RUNS);
@@ -47,7 +49,7 @@ pub(super) fn satellite(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let shown = |one: &&Started| one.place.name == "1 BDP";
     Ok(Findings {
         setup: vec![format!(
-            "250 Mbit/s, 300 ms each way, drop-tail of 0.25 to 8 BDP; with 1 BDP also a random loss of {LOSS}, and a jitter of {JITTER}, {RUNS} runs."
+            "250 Mbit/s, 300 ms each way, drop-tail of 0.25 to 8 BDP; with 1 BDP also a paced sender, and, {RUNS} runs, a random loss of {LOSS} and a jitter of {JITTER}."
         )],
         claims: all,
         tables: vec![

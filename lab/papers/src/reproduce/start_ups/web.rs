@@ -6,8 +6,13 @@ use super::{START_UPS, StartUp, WEB};
 use crate::reproduce::prelude::*;
 use crate::reproduce::watch::Exit;
 
-/// The queues of the bottleneck.
-const QUEUES: [&str; 2] = ["droptail:bdp=1", "codel"];
+/// The queues of the bottleneck, and whether senders are paced; as tables name both.
+const LOADS: [Load; 4] = [
+    Load { name: "droptail:bdp=1", queue: "droptail:bdp=1", paced: false },
+    Load { name: "droptail:bdp=1, paced", queue: "droptail:bdp=1", paced: true },
+    Load { name: "codel", queue: "codel", paced: false },
+    Load { name: "codel, paced", queue: "codel", paced: true },
+];
 /// Sizes from one to the next have their own percentiles.
 const CLASSES: [u64; 4] = [0, 30_000, 300_000, u64::MAX];
 /// Bandwidth times round trip in packets of 1500 bytes, of which half is free, and the round trip in seconds.
@@ -16,6 +21,13 @@ const RTT: f64 = 0.03;
 /// The bulk flow and the family.
 const BULK: usize = 0;
 const FAMILY: usize = 1;
+
+/// What short flows meet.
+struct Load {
+    name: &'static str,
+    queue: &'static str,
+    paced: bool,
+}
 
 /// A run of the family.
 struct Run {
@@ -83,9 +95,12 @@ pub(super) fn flows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     }
     let mut all = Vec::new();
     let mut setups_of = Vec::new();
-    for queue in QUEUES {
+    for load in &LOADS {
         let setup = |who: &StartUp| {
-            let setup = Setup::new(&WEB, &who.contestant("cubic", "tcp")).set("down.queue", queue).watched();
+            let setup = Setup::new(&WEB, &who.contestant("cubic", "tcp")).set("down.queue", load.queue).watched();
+            let setup = [BULK, FAMILY]
+                .into_iter()
+                .fold(setup, |setup, flow| setup.set_if(load.paced, &format!("flows.{flow}.paced"), "true"));
             who.remembering(setup, FAMILY, BDP / 2.0, RTT)
         };
         let setups: Vec<Setup> = START_UPS.iter().map(setup).collect();
@@ -98,12 +113,12 @@ pub(super) fn flows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     claims.extend(grades(&all, &setups_of));
     Ok(Findings {
         setup: vec![format!(
-            "50 Mbit/s, 30 ms, drop-tail of 1 BDP, and CoDel; {} runs of 30 s. Flows of 4 kB to 4 MB (Pareto, 1.2), one in 100 ms, beside a CUBIC \
+            "50 Mbit/s, 30 ms, drop-tail of 1 BDP, and CoDel; senders as they are, and paced; {} runs of 30 s. Flows of 4 kB to 4 MB (Pareto, 1.2), one in 100 ms, beside a CUBIC \
              flow that never ends; completion with the handshake.",
             all[0][0].runs.len()
         )],
         claims,
-        tables: QUEUES.iter().zip(&all).map(|(queue, of)| table(queue, of)).collect(),
+        tables: LOADS.iter().zip(&all).map(|(load, of)| table(load.name, of)).collect(),
         scenarios: vec![&WEB],
         ..Findings::default()
     })
@@ -116,7 +131,7 @@ fn exits(all: &[Vec<Summary>], setups: &[Vec<Setup>]) -> Vec<Claim> {
         let who = place(name);
         let cell = |at: usize| {
             let ours = all[at][who].decided();
-            setups[at][who].cell(QUEUES[at], format!("{} %", short(ours)), (ours - share).abs() <= NEAR * share)
+            setups[at][who].cell(LOADS[at].name, format!("{} %", short(ours)), (ours - share).abs() <= NEAR * share)
         };
         Claim::new(
             format!("5: of the start-ups with {name} that end, {share} % end by its own decision, within 25 %"),
@@ -132,7 +147,7 @@ fn exits(all: &[Vec<Summary>], setups: &[Vec<Setup>]) -> Vec<Claim> {
     };
     let cell = |at: usize| {
         let (own, other) = (tail(at, search, 0.95), tail(at, slow, 0.95));
-        setups[at][search].cell(QUEUES[at], format!("{} %, classic {} %", short(own), short(other)), own < other)
+        setups[at][search].cell(LOADS[at].name, format!("{} %, classic {} %", short(own), short(other)), own < other)
     };
     claims.push(
         Claim::new(
@@ -160,7 +175,7 @@ fn calm(all: &[Vec<Summary>], setups: &[Vec<Setup>]) -> Vec<Claim> {
                 millis(p99),
                 millis(other)
             );
-            setups[at][who].cell(QUEUES[at], ours, own.mean() <= (1.0 + NEAR) * slow.mean() && p99 < other)
+            setups[at][who].cell(LOADS[at].name, ours, own.mean() <= (1.0 + NEAR) * slow.mean() && p99 < other)
         };
         Claim::new(
             "13: paced chirping completes as soon as slow start, within 25 %, with less queue",
@@ -198,7 +213,7 @@ fn grades(all: &[Vec<Summary>], setups: &[Vec<Setup>]) -> Vec<Claim> {
                 let least = all[at].iter().map(figure).fold(f64::INFINITY, f64::min);
                 let own = figure(&all[at][who]);
                 let ours = format!("{}, the best {}", unit(own), unit(least));
-                setups[at][who].cell(QUEUES[at], ours, own <= ((1.0 + NEAR) * least).max(least + slack))
+                setups[at][who].cell(LOADS[at].name, ours, own <= ((1.0 + NEAR) * least).max(least + slack))
             };
             let cells = (0..all.len()).map(cell).collect();
             claims.push(graded(column, text, START_UPS[who].title(setups[0][who].contestant()), cells));
@@ -207,7 +222,7 @@ fn grades(all: &[Vec<Summary>], setups: &[Vec<Setup>]) -> Vec<Claim> {
             let of = |who: usize| typical(&all[at][who].runs, |run| run.bulk);
             let most = (0..START_UPS.len()).map(of).fold(0.0, f64::max);
             let ours = format!("{} Mbit/s, the most {}", short(of(who)), short(most));
-            setups[at][who].cell(QUEUES[at], ours, of(who) >= (1.0 - NEAR) * most)
+            setups[at][who].cell(LOADS[at].name, ours, of(who) >= (1.0 - NEAR) * most)
         };
         let text = "the bulk flow keeps what it has beside the kindest, within 25 %";
         let cells = (0..all.len()).map(bulk).collect();
@@ -220,7 +235,7 @@ fn share(percent: f64) -> String {
     format!("{} %", short(percent))
 }
 
-fn table(queue: &str, of: &[Summary]) -> Table {
+fn table(load: &str, of: &[Summary]) -> Table {
     let classes = |class: usize| match class {
         0 => format!("below {}", size(CLASSES[1])),
         2 => format!("from {}", size(CLASSES[2])),
@@ -237,5 +252,5 @@ fn table(queue: &str, of: &[Summary]) -> Table {
     };
     let note =
         "Completion over all flows of all runs; the rest medians over runs. Own decision: of the start-ups that ended.";
-    Table::new(format!("Short flows over {queue}"), note, columns, START_UPS.iter().zip(of).map(row))
+    Table::new(format!("Short flows over {load}"), note, columns, START_UPS.iter().zip(of).map(row))
 }
