@@ -114,11 +114,11 @@ soak-shim: build ## transfers with unmodified servers under the shim, compared, 
 	@scripts/setup soak
 	@scripts/soak-shim --seconds $(SOAK) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
-build-c: ## libalcc and libpacelineicn, in target/release
+build-c: ## libalcc, libpaceline_cc and libpacelineicn, in target/release
 	@scripts/setup build
-	@$(CARGO) build $(QUIET) --release --locked -p paceline-alcc-c -p paceline-icn-c
+	@$(CARGO) build $(QUIET) --release --locked -p paceline-alcc-c -p paceline-cc-c -p paceline-icn-c
 
-install-c: ## what was built of libalcc and libpacelineicn: headers, manual pages, pkg-config files, below PREFIX=/usr/local
+install-c: ## what was built of libalcc, libpaceline_cc and libpacelineicn: headers, manual pages, pkg-config files, below PREFIX=/usr/local
 	@scripts/install-c target/release "$(PREFIX)"
 
 fmt: ## format the code
