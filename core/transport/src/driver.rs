@@ -42,7 +42,7 @@ pub struct Driver {
     /// When the last packet left.
     last_sent_at: Option<Time>,
     /// The application had nothing to send when last asked.
-    ran_dry: bool,
+    pub(crate) ran_dry: bool,
     packets: u64,
     /// No departure is reported to the controller as earlier than this; of use where departures become known late.
     pub(crate) informed: Time,

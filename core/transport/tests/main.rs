@@ -6,6 +6,8 @@ mod common;
 mod datagram;
 mod driver;
 mod handshake;
+mod numbered;
+mod own;
 mod pacing;
 mod receiver;
 mod recovery;
