@@ -114,7 +114,25 @@ pub const QUIC: Datapath = Datapath {
     ],
 };
 
-/// What may stand behind the `@` of a contestant, in the order of lists.
+const ITS_OWN: &str = "a program has a controller of its own";
+
+/// A program that is not ours, with the controller that it has: none of ours runs over it, so that it is not among [`DATAPATHS`].
+pub const PROGRAM: Datapath = Datapath {
+    name: "program",
+    summary: "a program that is not ours, with the controller that it has; with `--real`",
+    lives: "`testbed::race`",
+    simulated: false,
+    offers: &[],
+    lacks: &[
+        Lack::new(Ability::ReceiverHalf, ITS_OWN),
+        Lack::new(Ability::ExactGaps, ITS_OWN),
+        Lack::new(Ability::ExactMarks, ITS_OWN),
+        Lack::new(Ability::Telemetry, ITS_OWN),
+        Lack::new(Ability::ArrivalTimes, ITS_OWN),
+    ],
+};
+
+/// What may stand behind the `@` of a contestant with a controller of ours, in the order of lists.
 pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, ICN, QUIC];
 
 /// [`TCP`] in the kernel, by an agent in user space that steers the flow.

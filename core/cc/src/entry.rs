@@ -190,8 +190,8 @@ pub fn classic_ecn(params: &Params) -> Ecn {
 /// The values of a switch.
 pub const ON_OFF: Kind = Kind::Choice(&["on", "off"]);
 
-/// Checked values for every parameter of one controller.
-#[derive(Clone, Debug, PartialEq)]
+/// Checked values for every parameter of one controller; by default of one without parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params {
     values: Vec<(&'static str, Value)>,
 }

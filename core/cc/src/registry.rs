@@ -4,10 +4,12 @@
 //! command line, scenario files and tests alike. Others are registered at run time: [`register`].
 
 mod definition;
+mod elsewhere;
 
 use std::fmt;
 use std::io;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::ability::Ability;
 use crate::controller::{Controller, Env, ReceiverHalf};
@@ -66,9 +68,17 @@ pub struct Spec {
     /// Lasts as long as the process, also when registered at run time: nothing is ever taken out of the registry.
     entry: &'static Entry,
     params: Params,
+    /// What it is called where it is one of a program's own.
+    elsewhere: Option<Arc<str>>,
 }
 
 impl Spec {
+    /// The controller inside a program that is not ours, of which this text is all that is known: a name for records. It needs nothing
+    /// of a datapath, and built all the same it is a window that is never the limit.
+    pub fn elsewhere(text: &str) -> Self {
+        Self { entry: &elsewhere::ENTRY, params: Params::default(), elsewhere: Some(text.into()) }
+    }
+
     /// What the registry knows of this controller.
     pub fn entry(&self) -> &'static Entry {
         self.entry
@@ -113,7 +123,7 @@ impl Spec {
             let names = all.iter().map(|entry| entry.name);
             SpecError::UnknownController { name: clipped(name), hint: nearest(name, names) }
         })?;
-        Ok(Self { entry, params: Params::parse(entry, rest, read)? })
+        Ok(Self { entry, params: Params::parse(entry, rest, read)?, elsewhere: None })
     }
 
     /// It names a model that came from a file, so that its text means nothing on another machine.
@@ -143,7 +153,7 @@ impl FromStr for Spec {
 /// The text that gives the same controller again: the name and the parameters that differ from their defaults.
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.entry.name)?;
+        f.write_str(self.elsewhere.as_deref().unwrap_or(self.entry.name))?;
         for (index, param) in self.params.given(self.entry).enumerate() {
             write!(f, "{}{param}", if index == 0 { ':' } else { ',' })?;
         }
@@ -159,7 +169,7 @@ impl fmt::Debug for Spec {
 
 impl PartialEq for Spec {
     fn eq(&self, other: &Self) -> bool {
-        self.entry.name == other.entry.name && self.params == other.params
+        self.entry.name == other.entry.name && self.params == other.params && self.elsewhere == other.elsewhere
     }
 }
 

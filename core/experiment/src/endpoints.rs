@@ -1,5 +1,6 @@
 //! The two ends of a flow.
 
+use paceline_cc::datapath::PROGRAM;
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Controller, Env, ReceiverHalf, Spec};
 use paceline_transport::{AckPolicy, PaceStyle, Receiver, Sender, SenderConfig, Steering};
@@ -18,12 +19,19 @@ pub fn check(flow: &Flow) -> Result<(), NotSimulated> {
 
 /// A flow over a datapath that the simulator does not have.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{controller}@{datapath}: the simulator has no datapath '{datapath}'; add --real, or write {controller}@udp")]
+#[error("{controller}@{datapath}: {}", way_out(controller, datapath))]
 pub struct NotSimulated {
     /// The controller.
     pub controller: Spec,
     /// The datapath.
     pub datapath: &'static str,
+}
+
+fn way_out(controller: &Spec, datapath: &str) -> String {
+    if datapath == PROGRAM.name {
+        return "a program runs in real time only; add --real".to_owned();
+    }
+    format!("the simulator has no datapath '{datapath}'; add --real, or write {controller}@udp")
 }
 
 impl NotSimulated {

@@ -12,6 +12,7 @@ mod memory;
 pub mod metered;
 pub mod node;
 pub mod outcome;
+pub mod program;
 pub mod record;
 pub mod seed;
 pub mod tap;
@@ -31,6 +32,7 @@ pub use outcome::{
     Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, RouterOutcome, RunFailure, Series, SplitSum,
 };
 pub use paceline_transport::{Acks, Mode};
+pub use program::{Program, ProgramOutcome, ProgramPlaces};
 pub use record::{Recorder, Sample};
 pub use seed::Seed;
 pub use tap::{Fate, Layer, Moment, SharedTap, Subject, Tap};

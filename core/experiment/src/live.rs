@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::Nanos;
 
+use crate::program::ProgramPlaces;
 use crate::tap::SharedTap;
 
 /// Counters that a run in real time adds to.
@@ -27,6 +28,8 @@ pub struct Hooks {
     pub live: Option<Arc<Live>>,
     /// Sees its controllers.
     pub tap: Option<SharedTap>,
+    /// Where programs work, where they may run.
+    pub programs: Option<ProgramPlaces>,
 }
 
 /// What happened since the glance before.

@@ -9,6 +9,7 @@ use paceline_transport::SenderStats;
 
 use crate::config::Way;
 use crate::endpoints::NotSimulated;
+use crate::program::ProgramOutcome;
 use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
 use crate::when::Fired;
@@ -61,7 +62,7 @@ pub struct FlowOutcome {
     pub wire_bytes_arrived: u64,
     /// Payload bytes ready for the application.
     pub bytes_ready: u64,
-    /// Data packets that arrived with a CE mark.
+    /// Data packets that arrived with a CE mark; of a program those that the path marked.
     pub ce_packets: u64,
     /// One-way delay of data packets: path and queue.
     pub delay: Distribution,
@@ -81,13 +82,32 @@ pub struct FlowOutcome {
     pub fct: Distribution,
     /// What telemetry did, where its packets carried it.
     pub telemetry: Option<TelemetryOutcome>,
+    /// What a program left, where one ran the flow.
+    pub program: Option<ProgramOutcome>,
+}
+
+impl FlowOutcome {
+    /// Payload bytes that reached the application; none where a program's protocol does not show them.
+    pub fn goodput_bytes(&self) -> Option<u64> {
+        self.program.as_ref().map_or(Some(self.bytes_ready), |program| program.seen.acknowledged)
+    }
+
+    /// Packets that were sent again; none where that is not seen.
+    pub fn retransmits(&self) -> Option<u64> {
+        self.program.as_ref().map_or(Some(self.sender.retransmits), |program| program.seen.retransmits)
+    }
+
+    /// Retransmission timeouts; none of a program, whose timer is not seen.
+    pub fn timeouts(&self) -> Option<u64> {
+        self.program.is_none().then_some(self.sender.timeouts)
+    }
 }
 
 /// Most completion times kept one by one; all of them enter the histogram (our choice, because memory must not grow
 /// with simulated time).
 pub const MAX_COMPLETIONS: usize = 20_000;
 
-/// Points over time, for plots. All vectors of one series have the same length.
+/// Points over time, for plots. All vectors of one series have the same length, but those that are empty.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// Time between two points; point `i` covers `(i * step, (i + 1) * step]`.
@@ -111,9 +131,9 @@ pub struct FlowSeries {
     pub queue_ms: Vec<Option<f64>>,
     /// Largest one.
     pub queue_max_ms: Vec<Option<f64>>,
-    /// Window in packets at the end of the step.
+    /// Window in packets at the end of the step; of a program's flow nothing, as no one outside sees it.
     pub window_packets: Vec<f64>,
-    /// Packets in flight at the end of the step.
+    /// Packets in flight at the end of the step; nothing, as the window.
     pub in_flight_packets: Vec<f64>,
     /// Smoothed RTT, ms.
     pub srtt_ms: Vec<Option<f64>>,

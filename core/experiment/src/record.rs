@@ -8,6 +8,7 @@ use paceline_transport::{SenderStats, Steering};
 
 use crate::config::{Flow, Workload};
 use crate::outcome::{FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
+use crate::program::ProgramOutcome;
 use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
 
@@ -140,6 +141,11 @@ impl Recorder {
         *self.flows[flow].outcome.telemetry.get_or_insert_default() += outcome;
     }
 
+    /// What the program of a flow left.
+    pub fn program(&mut self, flow: usize, outcome: ProgramOutcome) {
+        self.flows[flow].outcome.program = Some(outcome);
+    }
+
     /// When the next point of the series is due; [`Time::NEVER`] without a series.
     pub fn next_sample(&self) -> Time {
         self.next_sample
@@ -188,6 +194,8 @@ struct FlowRecorder {
     outcome: FlowOutcome,
     mss: u32,
     series: Option<FlowSeries>,
+    /// Its window is seen: not that of a program.
+    inside: bool,
     step: Step,
 }
 
@@ -222,9 +230,11 @@ impl FlowRecorder {
             completions: Vec::new(),
             fct: Distribution::new(digits),
             telemetry: flow.telemetry.as_ref().map(|_| TelemetryOutcome::default()),
+            program: None,
         };
         let series = (series && index < SERIES_FLOWS).then(|| FlowSeries { index, ..FlowSeries::default() });
-        Self { outcome, mss: flow.mss, series, step: Step::default() }
+        let inside = flow.via.program().is_none();
+        Self { outcome, mss: flow.mss, series, inside, step: Step::default() }
     }
 
     #[inline]
@@ -270,6 +280,9 @@ impl FlowRecorder {
         let queued = gathered.packets > 0;
         series.queue_ms.push(queued.then(|| gathered.queue_sum as f64 / gathered.packets as f64 / 1e6));
         series.queue_max_ms.push(queued.then(|| gathered.queue_max.as_millis_f64()));
+        if !self.inside {
+            return series.srtt_ms.push(None);
+        }
         let packets = |bytes: u64| bytes as f64 / f64::from(self.mss);
         let sample = of(series.index).unwrap_or_default();
         series.window_packets.push(packets(sample.window));

@@ -6,16 +6,18 @@
 
 mod alcc;
 mod icn;
+mod program;
 mod quic;
 mod tcp;
 mod udp;
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use paceline_cc::{Datapath, Spec};
 
 use crate::endpoints::{FlowEnds, Making};
 use crate::icn::Asking;
+use crate::program::Program;
 
 pub use alcc::Handover;
 pub use tcp::DrivenBy;
@@ -54,9 +56,11 @@ pub struct How {
     pub handover: Handover,
     /// How named content is asked for.
     pub asking: Asking,
+    /// The program that runs the flow.
+    pub program: Option<Arc<Program>>,
 }
 
-/// Every datapath of paceline, in the order of lists.
+/// Every datapath of paceline for its controllers, in the order of lists.
 pub static ROWS: [&DatapathRow; 5] = [&udp::ROW, &tcp::ROW, &alcc::ROW, &icn::ROW, &quic::ROW];
 
 /// Those that were added.
@@ -119,6 +123,16 @@ impl Via {
     /// QUIC, in the real world alone ([`crate::endpoints::check`]).
     pub fn quic() -> Self {
         Self::over(&quic::ROW)
+    }
+
+    /// A program that is not ours, with the controller that it has, in the real world alone; none where a scenario is yet to describe it.
+    pub fn of_program(program: Option<Arc<Program>>) -> Self {
+        Self { row: &program::ROW, how: How { program, ..How::default() } }
+    }
+
+    /// The program that runs the flow, where one does.
+    pub fn program(&self) -> Option<&Arc<Program>> {
+        self.how.program.as_ref()
     }
 
     /// Its row of the table.
@@ -193,6 +207,7 @@ fn name_of<'n, T: PartialEq>(values: &[(&'n str, T)], value: &T) -> Option<&'n s
 
 #[cfg(test)]
 mod tests {
+    use paceline_cc::Ability;
     use paceline_cc::datapath::DATAPATHS;
 
     use super::*;
@@ -204,6 +219,20 @@ mod tests {
         for row in ROWS {
             assert_eq!(row.ends.is_some(), row.datapath.simulated, "{}", row.datapath.name);
         }
+    }
+
+    #[test]
+    fn a_program_stands_beside_the_table_with_a_controller_that_is_a_name() {
+        let via = Via::of_program(Some(Arc::new(Program::new("own", "exec s", "exec r"))));
+        assert_eq!((via.text().as_str(), via.program().map(|program| program.port)), ("program", Some(20_000)));
+        assert!(via.row().ends.is_none() && rows().iter().all(|row| row.datapath.name != "program"));
+        let lacks = |ability| via.datapath().lacks.iter().filter(|lack| lack.ability == ability).count();
+        assert!(Ability::ALL.into_iter().all(|ability| lacks(ability) == 1));
+        let spec = Spec::elsewhere("own:cc=bbr");
+        assert_eq!((spec.to_string().as_str(), via.datapath().carries(&spec)), ("own:cc=bbr", Ok(())));
+        assert!(spec != Spec::elsewhere("own") && spec == spec.clone());
+        assert!(paceline_cc::registry::find(spec.entry().name).is_none());
+        assert_eq!(spec.build(&paceline_cc::Env::default()).window(), 65_536 * 1448);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::endpoints::{self, NotSimulated};
-use paceline_experiment::{Flow, Hooks, Live, Outcome, RunFailure, SharedTap, Tap};
+use paceline_experiment::{Flow, Hooks, Live, Outcome, ProgramPlaces, RunFailure, SharedTap, Tap};
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::Contestant;
@@ -100,6 +100,8 @@ pub struct Observers<'a> {
     pub live: Option<Arc<Live>>,
     /// Ends the run when it is set.
     pub abort: Arc<AtomicBool>,
+    /// Where programs that are not ours work; without it none runs.
+    pub programs: Option<ProgramPlaces>,
     /// Asked on the run's own thread between two pieces of virtual time: true ends the run.
     pub ends: Option<&'a dyn Fn() -> bool>,
 }
@@ -162,8 +164,9 @@ pub fn run(plan: &Plan, contestant: &Contestant, world: World, observers: &Obser
     match world {
         World::Sim => simulate(plan, contestant, observers),
         World::Real => {
-            let Observers { sample_every, tap, live, abort, ends: _ } = observers.clone();
-            let (flows, outcome, host) = real::run(contestant, plan, sample_every, Hooks { abort, live, tap })?;
+            let Observers { sample_every, tap, live, abort, programs, ends: _ } = observers.clone();
+            let hooks = Hooks { abort, live, tap, programs };
+            let (flows, outcome, host) = real::run(contestant, plan, sample_every, hooks)?;
             Ok(Ended { flows, outcome, host: Some(host) })
         }
     }

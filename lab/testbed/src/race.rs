@@ -195,7 +195,7 @@ pub fn run(config: Config<Frame>) -> Result<Finished, TestbedError> {
 /// # Errors
 /// As [`run`], and [`TestbedError::Aborted`] when it was aborted. A flow's thread that does not end within two seconds then is left behind.
 pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Result<Finished, TestbedError> {
-    let Hooks { abort, live, tap: observing } = hooks;
+    let Hooks { abort, live, tap: observing, programs: _ } = hooks;
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let (shown, routers) = (topology.shown(), topology.routers().to_vec());
     let (graph, mut paths) = topology.into_parts();
