@@ -23,6 +23,9 @@ use paceline_linux::signals::{Signals, release};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, wait};
 
+mod tending;
+pub mod tree;
+
 /// This executable, whatever became of its file.
 const OURSELVES: &str = "/proc/self/exe";
 /// First argument of the first process of a process namespace; the second is the process that must stay alive.
@@ -227,14 +230,18 @@ pub fn unblocked(words: &[OsString]) -> Result<process::Command, CommandError> {
     Ok(command)
 }
 
-/// Whether this process was started by [`Command::start`]: then it does its part and answers the exit status. To be
-/// called first in `main`.
+/// Whether this process was started by [`Command::start`] or [`tree::ProcessTree::start`]: then it does its part and answers the exit
+/// status. To be called first in `main`.
 pub fn reentered() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next()?.to_str()? {
         INIT => {
             let parent = arguments.next()?;
             Some(init(&parent, &arguments.collect::<Vec<_>>()))
+        }
+        tree::TEND => {
+            let (parent, user) = (arguments.next()?, arguments.next()?);
+            Some(tending::tend(&parent, &user, &arguments.collect::<Vec<_>>()))
         }
         BECOME => Some(become_program(&arguments.collect::<Vec<_>>())),
         _ => None,
@@ -243,16 +250,14 @@ pub fn reentered() -> Option<ExitCode> {
 
 /// The first process of a process namespace: starts the program, passes signals on, collects what died.
 fn init(parent: &OsStr, words: &[OsString]) -> ExitCode {
-    let tied = set_parent_process_death_signal(Some(Signal::KILL));
-    // The parent may have died before that.
-    if tied.is_err() || parent_of_this().as_deref() != parent.to_str() {
+    if !tied_to(parent) {
         return ExitCode::FAILURE;
     }
     own_proc();
     let Ok(signals) = Signals::take(&of_init()) else { return ExitCode::FAILURE };
     let program = match process::Command::new(OURSELVES).arg0("paceline").arg(BECOME).args(words).spawn() {
         Ok(child) => Pid::from_child(&child),
-        Err(error) => return not_started(words, &error),
+        Err(error) => return ExitCode::from(not_started(words, &error)),
     };
     loop {
         if let Some(status) = collect(program) {
@@ -265,6 +270,11 @@ fn init(parent: &OsStr, words: &[OsString]) -> ExitCode {
             let _ = kill_process(program, taken.signal);
         }
     }
+}
+
+/// Ties the life of this process to that of its parent; false where the parent died before that.
+fn tied_to(parent: &OsStr) -> bool {
+    set_parent_process_death_signal(Some(Signal::KILL)).is_ok() && parent_of_this().as_deref() == parent.to_str()
 }
 
 /// What the first process takes.
@@ -312,11 +322,12 @@ fn own_proc() {
 fn become_program(words: &[OsString]) -> ExitCode {
     release(&of_init());
     let Some((program, arguments)) = words.split_first() else { return ExitCode::FAILURE };
-    not_started(words, &process::Command::new(program).args(arguments).exec())
+    ExitCode::from(not_started(words, &process::Command::new(program).args(arguments).exec()))
 }
 
-fn not_started(words: &[OsString], error: &io::Error) -> ExitCode {
+/// Says why the program was not started; the exit status for it.
+fn not_started(words: &[OsString], error: &io::Error) -> u8 {
     let program = words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
     let _ = writeln!(io::stderr(), "paceline: {program}: it cannot be run ({error})");
-    ExitCode::from(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE })
+    if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE }
 }

@@ -17,6 +17,7 @@ use paceline_linux::namespace::{Namespace, NamespaceError};
 
 mod attached;
 mod network;
+mod stubs;
 
 pub use network::{Network, Nodes, interface};
 

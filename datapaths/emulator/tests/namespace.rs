@@ -3,7 +3,7 @@
 
 use std::any::Any;
 use std::fs;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ use paceline_cc::Nanos;
 use paceline_emulator::frame::{Frame, flow_key};
 use paceline_emulator::world::{Between, EmulatedWorld, Far, Nodes, Wire, WorldError};
 use paceline_emulator::{EmulatorTap, Passage, Site};
-use paceline_experiment::{DumbbellWay, Graph};
+use paceline_experiment::{DumbbellWay, Graph, Way};
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::interface::{Interfaces, LOOPBACK};
 use paceline_linux::listening;
 use paceline_linux::namespace::{Namespace, needs_root};
 use paceline_path::{Delay, Path};
+use rustix::net::sockopt::tcp_congestion;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -181,5 +182,84 @@ fn nodes_in_between_forward_and_leave_nothing_behind() {
         // The fourth link is on no way.
         assert_eq!(tap.downcast::<Datagrams>().unwrap().0, [[each; 2], [each; 2], [each; 2], [0; 2]]);
         assert!(held().iter().all(|name| !ours.contains(name)));
+    }
+}
+
+/// The congestion control of both ends of a connection over TCP between these.
+fn congestion([client, server]: [&Site; 2], to: IpAddr) -> [String; 2] {
+    let listener = server.namespace.enter(|| TcpListener::bind((to, 0))).unwrap().unwrap();
+    let at = listener.local_addr().unwrap();
+    let connected = client.namespace.enter(|| TcpStream::connect_timeout(&at, PATIENCE)).unwrap().unwrap();
+    let accepted = listener.accept().unwrap().0;
+    [&connected, &accepted].map(|socket| tcp_congestion(socket).unwrap())
+}
+
+#[test]
+fn hosts_of_their_own_reach_each_other_alone_and_over_the_path() {
+    if needs_root("hosts_of_their_own_reach_each_other_alone_and_over_the_path") {
+        return;
+    }
+    let mut graph = Graph::default();
+    graph.link("1", ["a", "r"]).unwrap();
+    graph.link("2", ["r", "b"]).unwrap();
+    let node = |name: &str| graph.node(name).unwrap();
+    let way = Way { from: node("a"), to: node("b") };
+    for wire in [Wire::Tun, Wire::Veth] {
+        let mut nodes = Nodes::make(wire, &graph).unwrap();
+        let [source, target] = nodes.stubs(&graph, way, Some("reno")).unwrap();
+        let [other, beside] = nodes.stubs(&graph, way, None).unwrap();
+        let error = nodes.stubs(&graph, way, Some("nosuch")).map(drop).unwrap_err().to_string();
+        assert!(error.contains("with the congestion control nosuch"), "{error}");
+        let paths = graph.hops().iter().map(|_| Path::<Frame>::new().delay(Delay::new(Nanos::from_millis(2))));
+        let clock = Clock::new();
+        let network =
+            nodes.join(paths.collect(), vec![Box::new(Datagrams::default())], clock, Lateness::BOUND).unwrap();
+        let mut addresses: Vec<(IpAddr, IpAddr)> = vec![(source.ipv4.into(), target.ipv4.into())];
+        addresses.extend(source.ipv6.zip(target.ipv6).map(|(source, target)| (source.into(), target.into())));
+        for (from, to) in &addresses {
+            let open = |site: &Site, at: IpAddr| {
+                let socket = site.namespace.enter(|| UdpSocket::bind(SocketAddr::new(at, 0))).unwrap().unwrap();
+                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket
+            };
+            let any: IpAddr = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+            let (near, far) = (open(&source, any), open(&target, *to));
+            let begun = clock.now();
+            near.send_to(&[7; 1400], far.local_addr().unwrap()).unwrap();
+            let mut buffer = [0; 1500];
+            let (length, back) = far.recv_from(&mut buffer).unwrap();
+            assert_eq!((length, back.ip()), (1400, *from), "no address is translated");
+            far.send_to(b"back", back).unwrap();
+            assert_eq!(near.recv(&mut buffer).unwrap(), 4);
+            // Two links of 2 ms, there and back.
+            assert!(clock.now() - begun >= Nanos::from_millis(8));
+            assert!(open(&other, any).send_to(b"x", far.local_addr().unwrap()).is_err(), "it is not for others");
+            assert_eq!(congestion([&source, &target], *to), ["reno", "reno"]);
+        }
+        let default = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+        let default = beside.namespace.enter(default).unwrap();
+        assert_eq!(congestion([&other, &beside], beside.ipv4.into()), [default.trim(); 2]);
+        let tap: Box<dyn Any> = network.stop().unwrap().taps.remove(0);
+        let each = addresses.len() as u64;
+        assert_eq!(tap.downcast::<Datagrams>().unwrap().0, [[each; 2], [each; 2], [0; 2], [0; 2]]);
+    }
+}
+
+#[test]
+fn a_setting_is_one_that_each_namespace_has() {
+    if needs_root("a_setting_is_one_that_each_namespace_has") {
+        return;
+    }
+    let site = Site {
+        namespace: Namespace::create().unwrap(),
+        interface: String::new(),
+        ipv4: [10, 0, 0, 1].into(),
+        ipv6: None,
+    };
+    site.set("net.ipv4.tcp_ecn", "0").unwrap();
+    let ecn = || fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap();
+    assert_eq!(site.namespace.enter(ecn).unwrap().trim(), "0");
+    for odd in ["net", "kernel.pid_max", "net..ipv4", "net.ipv4./../../kernel/pid_max", "net.ipv4.nosuch"] {
+        assert!(site.set(odd, "1").is_err(), "{odd}");
     }
 }

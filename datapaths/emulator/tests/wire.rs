@@ -3,7 +3,6 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -13,6 +12,7 @@ use paceline_cc::{Nanos, Rate, Time};
 use paceline_emulator::frame::Frame;
 use paceline_emulator::world::{Between, EmulatedWorld, Far, Wire};
 use paceline_emulator::{EmulatorTap, Passage, Port, Tun, frame};
+use paceline_fixture::without_harness;
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_linux::interface::Interfaces;
 use paceline_linux::namespace::{self, Namespace};
@@ -247,8 +247,7 @@ fn a_port_counts_what_came_faster_than_it_was_read() {
     assert!(port.overflowed() >= 1000 - datagrams, "{datagrams} {}", port.overflowed());
 }
 
-/// By name, as the test harness would have them. This test has no harness: a process moves into a user namespace only before
-/// it has threads.
+/// By name, as the test harness would have them.
 const TESTS: [(&str, fn()); 5] = [
     ("packets_through_tun_devices_are_those_of_a_wire", packets_through_tun_devices_are_those_of_a_wire),
     ("packets_through_packet_sockets_are_those_of_a_wire", packets_through_packet_sockets_are_those_of_a_wire),
@@ -261,20 +260,6 @@ const TESTS: [(&str, fn()); 5] = [
 ];
 
 fn main() -> ExitCode {
-    let filters: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let chosen = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
-    let possible = namespace::acquire();
-    let (mut passed, mut failed) = (0, 0);
-    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
-        let outcome = possible.as_ref().map(|_| catch_unwind(test));
-        if let Err(reason) = &outcome {
-            eprintln!("skipped: {name}: {reason}");
-        }
-        let ok = !matches!(outcome, Ok(Err(_)));
-        println!("test {name} ... {}", if ok { "ok" } else { "FAILED" });
-        *(if ok { &mut passed } else { &mut failed }) += 1;
-    }
-    let word = if failed == 0 { "ok" } else { "FAILED" };
-    println!("test result: {word}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out");
-    ExitCode::from(u8::from(failed > 0))
+    let refused = namespace::acquire().err().map(|reason| reason.to_string());
+    without_harness(&TESTS, refused.as_deref())
 }

@@ -76,6 +76,11 @@ impl Clock {
         Time::from_nanos(read(ClockId::Monotonic).saturating_sub(self.origin))
     }
 
+    /// A moment of [`monotonic`], by which other processes say when something was; what was before zero was at zero.
+    pub fn of_monotonic(self, at: Time) -> Time {
+        Time::from_nanos(at.as_nanos().saturating_sub(self.origin))
+    }
+
     /// The moment of a kernel's receive timestamp (`SO_TIMESTAMPNS`: since 1970, in CLOCK_REALTIME), by the distance of
     /// the two clocks now. Later than it was by less than the clocks' readings lie apart, and never earlier, so that no round trip is
     /// shorter than it was; a step of the wall clock in between is the only other error. Never later than now.

@@ -13,6 +13,7 @@ use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags};
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
+use rtnetlink::packet_route::route::{RouteAttribute, RouteMetric};
 use rtnetlink::{Error, Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use tokio::runtime::{Builder, Runtime};
 
@@ -108,6 +109,12 @@ impl Interfaces {
         self.set(|| format!("set up {name}"), name, |link| link.multicast(false))
     }
 
+    /// Makes an interface of a veth pair a wire to one host: that is its address on the link, and it does not ask for those of
+    /// others. Where both ends of a pair have the same address, each is the other's host.
+    pub fn to_one_host(&self, name: &str, host: [u8; 6]) -> Result<(), NamespaceError> {
+        self.set(|| format!("join {name} to one host"), name, |link| link.address(host.to_vec()).arp(false))
+    }
+
     /// Lets the kernel keep this many packets that an interface has not taken yet.
     pub fn backlog(&self, name: &str, packets: u32) -> Result<(), NamespaceError> {
         self.set(|| format!("set the backlog of {name}"), name, |link| link.txqueuelen(packets))
@@ -177,20 +184,28 @@ impl Interfaces {
         })
     }
 
-    /// Sends what is for this host through an interface.
-    pub fn host_route(&self, name: &str, host: IpAddr) -> Result<(), NamespaceError> {
-        self.run(|| format!("route to {host} through {name}"), async {
+    /// Sends what is for this host through an interface. TCP connections to it have this congestion control, whatever the kernel's
+    /// default is (`ip route ... congctl NAME`).
+    pub fn host_route(&self, name: &str, host: IpAddr, congestion: Option<&str>) -> Result<(), NamespaceError> {
+        let step = || match congestion {
+            Some(congestion) => format!("route to {host} through {name} with the congestion control {congestion}"),
+            None => format!("route to {host} through {name}"),
+        };
+        self.run(step, async {
             let index = self.index(name).await?;
-            match host {
+            let mut route = match host {
                 IpAddr::V4(host) => {
-                    let route = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(host, 32);
-                    self.handle.route().add(route.output_interface(index).build()).execute().await
+                    RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(host, 32).output_interface(index).build()
                 }
                 IpAddr::V6(host) => {
-                    let route = RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(host, 128);
-                    self.handle.route().add(route.output_interface(index).build()).execute().await
+                    RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(host, 128).output_interface(index).build()
                 }
+            };
+            if let Some(congestion) = congestion {
+                let metric = RouteMetric::CcAlgo(congestion.to_owned());
+                route.attributes.push(RouteAttribute::Metrics(vec![metric]));
             }
+            self.handle.route().add(route).execute().await
         })
     }
 

@@ -21,3 +21,5 @@ pub mod signals;
 pub mod sockopt;
 pub mod tcp;
 pub mod thread;
+#[cfg(feature = "namespaces")]
+pub mod user;

@@ -14,9 +14,17 @@ pub fn any() -> bool {
 
 /// Whether a TCP socket listens at this port.
 pub fn at(port: u16) -> bool {
+    rows(["tcp", "tcp6"]).iter().any(|row| is_listening(row) && has_port(row, port))
+}
+
+/// Whether a TCP socket listens at this port, or a UDP socket is bound to it.
+pub fn serves(port: u16) -> bool {
+    at(port) || rows(["udp", "udp6"]).iter().any(|row| has_port(row, port))
+}
+
+fn has_port(row: &str, port: u16) -> bool {
     let end = format!(":{port:04X}");
-    let is_there = |row: &str| row.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&end));
-    rows(["tcp", "tcp6"]).iter().any(|row| is_listening(row) && is_there(row))
+    row.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&end))
 }
 
 fn is_listening(row: &str) -> bool {
@@ -31,7 +39,7 @@ fn rows(tables: [&str; 2]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{TcpListener, UdpSocket};
 
     use super::*;
 
@@ -39,6 +47,13 @@ mod tests {
     fn a_listener_is_found_by_its_port_while_it_is_there() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert!(any() && at(port));
+        assert!(any() && at(port) && serves(port));
+    }
+
+    #[test]
+    fn a_datagram_socket_serves_and_does_not_listen() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        assert!(serves(port));
     }
 }

@@ -6,10 +6,12 @@
 //! Source: signalfd(2).
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::sys::signal::{self, SigSet, SigmaskHow};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
@@ -18,6 +20,12 @@ use crate::clock;
 /// Signals that are read here.
 #[derive(Debug)]
 pub struct Signals(SignalFd);
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +66,15 @@ impl Signals {
         waiting.filter(|taken| taken.by_process).map(|taken| taken.signal).collect()
     }
 
+    /// Forgets those that wait.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn clear(&self) -> io::Result<()> {
+        while self.next()?.is_some() {}
+        Ok(())
+    }
+
     fn next(&self) -> io::Result<Option<Taken>> {
         match self.0.read_signal() {
             Ok(info) => Ok(info.and_then(|info| {
@@ -74,6 +91,27 @@ impl Signals {
 pub fn release(signals: &[Signal]) {
     // It is refused for no set of signals.
     let _ = set_of(signals).thread_unblock();
+}
+
+/// Gives up all signals, whatever was taken in this thread and in those that started it: what is started next begins as from a shell.
+pub fn release_all() {
+    // It is refused for no set of signals.
+    let _ = SigSet::empty().thread_set_mask();
+}
+
+/// Ends every other process of a process namespace, of which this process is the first.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] where it is not the first: it would end the whole machine.
+pub fn kill_others() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    match signal::kill(Pid::from_raw(-1), signal::Signal::SIGKILL) {
+        // There are no others.
+        Ok(()) | Err(Errno::ESRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Runs `start`, which starts threads: no signal reaches them, from their first moment on.
@@ -108,6 +146,11 @@ mod tests {
         let blocked = SigSet::thread_get_mask().unwrap();
         let is = [signal::Signal::SIGUSR1, signal::Signal::SIGUSR2].map(|signal| blocked.contains(signal));
         assert_eq!(is, [false, true]);
+    }
+
+    #[test]
+    fn only_a_first_process_ends_all_others() {
+        assert_eq!(kill_others().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use paceline_cc::Nanos;
 use rustix::time::ClockId;
 use thread_priority::{
@@ -76,6 +78,13 @@ pub fn cpu_time_of(thread: i32) -> Option<Nanos> {
 /// CPU time of the process so far, user and system.
 pub fn process_cpu_time() -> Nanos {
     Nanos::from_nanos(read(ClockId::ProcessCPUTime))
+}
+
+/// CPU time of the children of this process that it has collected, and of those that these had collected, user and system. A child
+/// of a process that ignores SIGCHLD is collected by the kernel, and is not in it (getrusage(2)).
+pub fn cpu_time_of_children() -> Nanos {
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN).map(|usage| usage.user_time() + usage.system_time());
+    Nanos::from_micros(used.map_or(0, |used| used.num_microseconds().cast_unsigned()))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn run(namespace: &Namespace, line: &str) {
 /// The requester's interface gets another address in place of the one that it has.
 fn moves(world: &EmulatedWorld) {
     let (near, far) = (world.near(), world.far());
-    let route = || Interfaces::open()?.host_route(&far.interface, IpAddr::V4(MOVED));
+    let route = || Interfaces::open()?.host_route(&far.interface, IpAddr::V4(MOVED), None);
     far.namespace.enter(route).expect("a namespace").expect("a route");
     run(&near.namespace, &format!("ip address add {MOVED}/32 dev {}", near.interface));
     let list = || Interfaces::open()?.addresses(Some(&near.interface));

@@ -27,6 +27,8 @@ pub struct Nodes {
     ports: Vec<[Attached; 2]>,
     /// By link, where its hops take part in telemetry.
     transit: Vec<[Option<HopWriter>; 2]>,
+    /// How many hosts of their own are behind them.
+    pub(super) stubs: u32,
 }
 
 impl Nodes {
@@ -56,7 +58,7 @@ impl Nodes {
         }
         (0..graph.nodes().len() as u32).try_for_each(|node| route(graph, &sites, node))?;
         let transit = ports.iter().map(|_| [None, None]).collect();
-        Ok(Self { sites, ports, transit })
+        Ok(Self { sites, ports, transit, stubs: 0 })
     }
 
     /// The nodes, in the order of the graph's.
@@ -145,9 +147,9 @@ fn route(graph: &Graph, sites: &[Site], node: u32) -> Result<(), NamespaceError>
         for (to, other) in (0..).zip(sites) {
             let Some(route) = graph.route(Way { from: node, to }) else { continue };
             let name = interface(route[0] as usize / 2);
-            interfaces.host_route(&name, IpAddr::V4(other.ipv4))?;
+            interfaces.host_route(&name, IpAddr::V4(other.ipv4), None)?;
             if let (Some(_), Some(ipv6)) = (site.ipv6, other.ipv6) {
-                interfaces.host_route(&name, IpAddr::V6(ipv6))?;
+                interfaces.host_route(&name, IpAddr::V6(ipv6), None)?;
             }
         }
         Ok(())
@@ -164,6 +166,7 @@ pub fn interface(link: usize) -> String {
     format!("link{link}")
 }
 
-fn address(node: u32) -> Ipv4Addr {
+/// Of a node by its number, and of hosts after the nodes.
+pub(super) fn address(node: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Block::ISOLATED.base + 1 + node)
 }
