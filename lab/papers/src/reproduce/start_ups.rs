@@ -23,7 +23,7 @@ pub(super) const PAPER: Paper = Paper {
     title: "Start-ups: slow start, HyStart, HyStart++, SEARCH, Rapid Start, Careful Resume, paced chirping, and BBR's own",
     about: &[
         "Each start-up runs under CUBIC (beside a greedy flow of L4S under Prague), BBR has its own, on the same paths with the same \
-         seeds. Claims are those of drafts and papers, judged by their sign and within 25 % of their size (the tolerance is ours), \
+         seeds. With eq1 hops report their room; each packet then has 64 bytes of header more. Claims are those of drafts and papers, judged by their sign and within 25 % of their size (the tolerance is ours), \
          and ours, to which all are held.",
         "t80: from a flow's first packet to the end of the first window (a round trip, or 20 packet times if that is longer) in which \
          80 % of what is free was delivered, and again in the next one. Queue: the longest wait of a packet of any flow from the \
@@ -53,16 +53,18 @@ pub(super) struct StartUp {
     spec: &'static str,
     /// It remembers this share of the window that is right: what the path holds, or what of it is free.
     remembers: Option<f64>,
+    /// Its packets carry telemetry.
+    reported: bool,
 }
 
 /// A start-up that remembers nothing.
 const fn start_up(name: &'static str, spec: &'static str) -> StartUp {
-    StartUp { name, spec, remembers: None }
+    StartUp { name, spec, remembers: None, reported: false }
 }
 
 /// Careful Resume that remembers this share of the right window.
 const fn resume(name: &'static str, share: f64) -> StartUp {
-    StartUp { name, spec: "start=resume", remembers: Some(share) }
+    StartUp { name, spec: "start=resume", remembers: Some(share), reported: false }
 }
 
 /// Who is compared, ours last.
@@ -77,6 +79,7 @@ const START_UPS: &[StartUp] = &[
     resume("resume", 1.0),
     resume("resume, 4 times too high", 4.0),
     resume("resume, 4 times too low", 0.25),
+    StartUp { name: "eq1", spec: "start=eq1", remembers: None, reported: true },
     start_up("bbr", "bbr"),
     start_up("bbr3", "bbr3"),
     start_up("chirp-p", "start=chirp-p"),
@@ -107,8 +110,13 @@ impl StartUp {
         spec == self.spec && self.title(contestant) == title
     }
 
-    /// A flow starts so with what an earlier one learnt of a path of this many packets and seconds, as far as it remembers that.
-    fn remembering(&self, setup: Setup, flow: usize, packets: f64, rtt: f64) -> Setup {
+    /// A flow starts so with what it is told: by an earlier one of a path of this many packets and seconds, as far as it remembers that,
+    /// or by hops, over TCP alone, which carries their reports in both worlds.
+    fn informed(&self, setup: Setup, flow: usize, packets: f64, rtt: f64) -> Setup {
+        let reported = self.reported && setup.contestant().ends_with("@tcp");
+        let setup = setup.set_if(reported, "telemetry", "{}");
+        let setup =
+            (0..flow).fold(setup, |setup, other| setup.set_if(reported, &format!("flows.{other}.telemetry"), "false"));
         let Some(share) = self.remembers else { return setup };
         let window = format!("{:.0}B", share * packets * measure::PAYLOAD);
         let setup = setup.set(&format!("flows.{flow}.remembered.window"), &window);

@@ -53,7 +53,7 @@ impl Place {
 
     /// This start-up of CUBIC there, with what it remembers of the path.
     fn of(&self, who: &StartUp, via: &str) -> Setup {
-        who.remembering(self.setup(&who.contestant("cubic", via)), 0, self.bdp, self.frame.rtt)
+        who.informed(self.setup(&who.contestant("cubic", via)), 0, self.bdp, self.frame.rtt)
     }
 
     /// This contestant there.
@@ -89,6 +89,12 @@ impl Started {
 /// The datapath of flows: in real time UDP, since start-ups there are ours and not the kernel's.
 pub(super) fn via(bench: &Bench<'_>) -> &'static str {
     if bench.is_real() { "udp" } else { "tcp" }
+}
+
+/// The same starts in virtual time, between hosts that keep time as those of real time do.
+pub(super) fn simulated(bench: &Bench<'_>, places: &[Place], via: &str) -> Result<Vec<Started>, ReproduceError> {
+    let places: Vec<Place> = places.iter().map(|place| place.clone().set("flows.0.timers", "host")).collect();
+    bench.simulated(|bench| starts(bench, &places, via))
 }
 
 /// How far real starts are from the same ones simulated.

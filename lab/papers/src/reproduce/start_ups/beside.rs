@@ -48,7 +48,9 @@ fn meetings(bench: &Bench<'_>, real: bool) -> Result<(Vec<Started>, Vec<Vec<f64>
             let greedy = other.map_or(own, str::to_owned);
             let setup = Setup::new(&BESIDE, &newcomer).set("flows.0.contestant", &greedy);
             let setup = setup.set_if(real, "flows.1.start", "4000ms..4100ms").set_if(real, "seconds", "8");
-            who.remembering(setup, NEWCOMER, bdp / 2.0, RTT).sampled(STEP).watched().whole()
+            let model = real && !bench.is_real();
+            let setup = setup.set_if(model, "flows.0.timers", "host").set_if(model, "flows.1.timers", "host");
+            who.informed(setup, NEWCOMER, bdp / 2.0, RTT).sampled(STEP).watched().whole()
         };
         let setups: Vec<Setup> = START_UPS.iter().map(setup).collect();
         let runs = bench.run(&setups, |_, run| meet(run, &frame))?;

@@ -1,6 +1,6 @@
 //! Alone on links of constant rates, from 1 Mbit/s to 10 Gbit/s.
 
-use super::alone::{Place, Started, agreement, starts, via};
+use super::alone::{Place, Started, agreement, simulated, starts, via};
 use super::{ALONE, claims, summary};
 use crate::reproduce::prelude::*;
 
@@ -48,7 +48,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     all.extend(claims::rapid(&started));
     all.extend(claims::best(&started));
     if bench.is_real() {
-        all.push(agreement(&started, &bench.simulated(|bench| starts(bench, &places, via))?));
+        all.push(agreement(&started, &simulated(bench, &places, via)?));
     }
     Ok(Findings {
         setup: vec![if bench.is_real() {

@@ -1,7 +1,7 @@
 //! An application that sends less than the link carries: whether a start-up ends below what it has.
 
 use super::claims::place;
-use super::{LIMITED, START_UPS, StartUp};
+use super::{LIMITED, START_UPS, StartUp, start_up};
 use crate::reproduce::prelude::*;
 use crate::reproduce::watch::{Beginning, Exit};
 
@@ -10,7 +10,7 @@ const BDP: f64 = 125.0;
 /// The round trip in seconds.
 const RTT: f64 = 0.03;
 /// SEARCH as its draft has it, which has no rule for applications.
-const BARE: StartUp = StartUp { name: "search, no guard", spec: "start=search,search_guard=off", remembers: None };
+const BARE: StartUp = start_up("search, no guard", "start=search,search_guard=off");
 /// What the application does, and what is set for it.
 type Pattern = (&'static str, &'static [(&'static str, &'static str)]);
 const PATTERNS: [Pattern; 7] = [
@@ -35,7 +35,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     }
     let who: Vec<&StartUp> = START_UPS.iter().chain([&BARE]).collect();
     let setup = |who: &StartUp, pattern: &Pattern| {
-        let setup = who.remembering(Setup::new(&LIMITED, &who.contestant("cubic", "tcp")), 0, BDP, RTT).watched();
+        let setup = who.informed(Setup::new(&LIMITED, &who.contestant("cubic", "tcp")), 0, BDP, RTT).watched();
         pattern.1.iter().fold(setup, |setup, (key, value)| setup.set(key, value))
     };
     let setups: Vec<Setup> =

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::alone::{Downloads, Place, Started, agreement, downloads, percentile, size, starts, time, via};
+use super::alone::{Downloads, Place, Started, agreement, downloads, percentile, simulated, size, starts, time, via};
 use super::measure::{Frame, PACKET};
 use super::{ALONE, START_UPS, WIFI, claims, summary};
 use crate::reproduce::bench::{SHIPPED_TRACES, mean_rate};
@@ -117,7 +117,7 @@ pub(super) fn cellular(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     all.extend(claims::too_early(&started));
     all.extend(claims::best(&started));
     if bench.is_real() {
-        all.push(agreement(&started, &bench.simulated(|bench| starts(bench, &places, via))?));
+        all.push(agreement(&started, &simulated(bench, &places, via)?));
     }
     Ok(Findings {
         setup: vec![format!(

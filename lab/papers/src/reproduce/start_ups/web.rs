@@ -101,7 +101,7 @@ pub(super) fn flows(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             let setup = [BULK, FAMILY]
                 .into_iter()
                 .fold(setup, |setup, flow| setup.set_if(load.paced, &format!("flows.{flow}.paced"), "true"));
-            who.remembering(setup, FAMILY, BDP / 2.0, RTT)
+            who.informed(setup, FAMILY, BDP / 2.0, RTT)
         };
         let setups: Vec<Setup> = START_UPS.iter().map(setup).collect();
         let runs = bench.run(&setups, |_, run| digest(run))?;
