@@ -16,6 +16,8 @@ pub struct Paces {
     pub kept: Vec<TrajectorySpan>,
     /// Stretches with a pace: the most ms by which a packet left before its time, 0 where each waited for it.
     pub early: Vec<TrajectorySpan>,
+    /// Why the datapath does not hold every packet back, where it does not.
+    pub together: Option<&'static str>,
 }
 
 /// Measures the pace of a flow from its events.

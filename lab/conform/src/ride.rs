@@ -6,7 +6,7 @@ use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use paceline_cc::Nanos;
+use paceline_cc::{Ability, Nanos};
 use paceline_experiment::{Outcome, SharedTap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::run::{self, Observers, World};
@@ -92,6 +92,9 @@ impl Task for Ride {
             }
         }
         trajectory.facts = self.rig.facts();
+        let datapath = self.contestant.via.row().datapath;
+        let gaps = datapath.lacks.iter().find(|lack| lack.ability == Ability::ExactGaps);
+        trajectory.paces.together = gaps.map(|lack| lack.why);
         let begun = trajectory.begun;
         let since = |at: paceline_cc::Time| at.as_secs_f64() - begun;
         trajectory.fired = ended.outcome.fired.iter().map(|fired| (fired.when, since(fired.at))).collect();

@@ -42,6 +42,9 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn early(of: &Trajectory) -> Result<Seen, &'static str> {
+    if let Some(why) = of.paces.together {
+        return Err(why);
+    }
     let spans = of.paces.early.clone();
     let value =
         quantile(spans.iter().map(|span| span.value).collect(), 0.99).ok_or("no pace is answered for 100 ms")?;
@@ -67,5 +70,7 @@ mod tests {
                 assert_eq!(matches!(rule.judge(&of), RuleVerdict::Holds(_)), holds, "{kept} {early}");
             }
         }
+        of.paces.together = Some("packets leave in pairs");
+        assert!(matches!(EARLY.judge(&of), RuleVerdict::NotSeen(_)), "the datapath does so");
     }
 }
