@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * libpaceline_cc: congestion controllers by name, inside any transport. The transport owns the socket, the clock, the packets and the
- * recovery of losses; it reports what happens, and asks what it may send. Two handles, for two kinds of transport:
+ * recovery of losses; it reports what happens, and asks what it may send. Three handles, for three kinds of transport:
  *
  *   - paceline_cc      a controller and nothing else: the transport measures round trips and rates itself
+ *   - paceline_flow    packets with numbers: what was acknowledged and lost is reported, and all else measured here
  *   - paceline_counted a controller for a TCP that is known by its counters (a simulator's, one in user space)
  *
  *     struct paceline_permit permit;
@@ -391,13 +392,136 @@ int paceline_cc_tick(paceline_cc *cc, uint64_t now);
  */
 int paceline_cc_describe(const paceline_cc *cc, void (*report)(void *context, const char *name, double value), void *context);
 
-/* A controller and a TCP that is known by its counters. */
-typedef struct paceline_counted paceline_counted;
-
 /* What limits a flow. */
 #define PACELINE_LIMIT_UNKNOWN 0u
 #define PACELINE_LIMIT_WINDOW 1u
 #define PACELINE_LIMIT_APPLICATION 2u
+
+#define PACELINE_FOLLOWS 16u /* The window grew by what the last report delivered: one that is applied late may grow on */
+
+/* Where a flow stands. The first members are those of paceline_permit. */
+struct paceline_state {
+	uint32_t size;
+	uint32_t flags; /* Those of paceline_permit, and PACELINE_FOLLOWS */
+	uint64_t window;
+	uint64_t next_tick;
+	uint64_t threshold;
+	uint32_t pacing; /* Of counters: a rate also for a gap */
+	uint32_t recovery;
+	uint64_t pace;
+	uint64_t due; /* Pacing lets the next packet go now or then; of counters: 0, the TCP paces itself */
+	uint64_t in_flight; /* Bytes */
+	uint64_t srtt; /* 0: no sample yet */
+	uint64_t min_rtt; /* 0: no sample yet */
+	uint64_t rto; /* Retransmission timeout without back-off */
+	uint64_t delivered; /* Bytes since the flow began */
+};
+
+/* A controller, its measurements and the packets on their way, for a transport whose packets have numbers. */
+typedef struct paceline_flow paceline_flow;
+
+/*
+ * Makes a flow; `spec` and `env` as of paceline_cc_new. With PACELINE_ENV_PACED packets are spread over the round trip where the controller
+ * leaves it free.
+ */
+int paceline_flow_new(const char *spec, const struct paceline_env *env, paceline_flow **flow);
+
+/*
+ * Frees it. NULL is left alone.
+ */
+void paceline_flow_free(paceline_flow *flow);
+
+/*
+ * Packet `number` of `bytes` leaves, whose number is above those before it. `unsent`: what the application has handed over and has not been
+ * sent; UINT64_MAX: not known. `limit`: PACELINE_LIMIT_*; where it is not known, the window limits the flow while more than half of it is
+ * in flight. `note` may be NULL; what it is set to travels with the packet to the receiver half. At most 131072 packets are remembered.
+ */
+int paceline_flow_sent(paceline_flow *flow, uint64_t now, uint64_t number, uint32_t bytes, uint64_t unsent, uint32_t limit, uint64_t *note);
+
+#define PACELINE_ARRIVED_CE 4u /* It carried a congestion mark */
+#define PACELINE_ARRIVED_RECEIVED_AT 8u /* `received_at` is known */
+
+/* A packet that was acknowledged. */
+struct paceline_arrived {
+	uint64_t number;
+	uint64_t received_at; /* Its arrival by the receiver's clock: only differences mean anything */
+	uint32_t flags; /* PACELINE_ARRIVED_* */
+	uint32_t reserved; /* 0 */
+};
+
+#define PACELINE_NEWS_SUM 1u /* `bytes` and `newest` in place of `acked` */
+#define PACELINE_NEWS_PERSISTENT 2u /* All that was sent within the persistent congestion period was lost (RFC 9002 section 7.6) */
+#define PACELINE_NEWS_IN_FLIGHT 4u /* `in_flight` is known */
+
+/* An acknowledgement. */
+struct paceline_news {
+	uint32_t size;
+	uint32_t flags; /* PACELINE_NEWS_* */
+	uint64_t now;
+	const struct paceline_arrived *acked; /* Newly acknowledged packets, in any order */
+	uint32_t acked_count;
+	uint32_t acked_size; /* sizeof(struct paceline_arrived) */
+	const uint64_t *lost; /* Numbers of packets that it shows to be lost, or that are lost without one */
+	uint32_t lost_count;
+	uint32_t ce_packets; /* Packets with a congestion mark, where it is not known which */
+	uint64_t bytes; /* Newly acknowledged, where it is not known which packets */
+	uint64_t newest; /* Number of the newest of them */
+	uint64_t in_flight; /* Bytes in flight before the losses, of a transport that has packets of whose end it does not report */
+};
+
+/*
+ * An acknowledgement came, or losses were found without one. Round trip, delivery rate and what is in flight follow from it; losses are
+ * reported first, a reduction once an episode.
+ */
+int paceline_flow_news(paceline_flow *flow, const struct paceline_news *news);
+
+/*
+ * The retransmission timer fired, or persistent congestion was found: `count` packets at `lost` are lost, as far as they are known.
+ */
+int paceline_flow_timeout(paceline_flow *flow, uint64_t now, const uint64_t *lost, uint32_t count);
+
+/*
+ * What the last reduction answered was not lost.
+ */
+int paceline_flow_spurious(paceline_flow *flow, uint64_t now);
+
+/*
+ * Of these packets it will never be known whether they arrived, and it means nothing: a lost probe of the packet size, keys that were dropped.
+ */
+int paceline_flow_discard(paceline_flow *flow, const uint64_t *packets, uint32_t count);
+
+/*
+ * The application has nothing to send although the window is open.
+ */
+int paceline_flow_run_dry(paceline_flow *flow, uint64_t now);
+
+/*
+ * Full packets have `mss` payload bytes from now on.
+ */
+int paceline_flow_mss(paceline_flow *flow, uint64_t now, uint32_t mss);
+
+/*
+ * As paceline_cc_feedback.
+ */
+int paceline_flow_feedback(paceline_flow *flow, uint64_t now, const void *blob, size_t len);
+
+/*
+ * Runs the controller's clock, where next_tick has come; may be called at any time.
+ */
+int paceline_flow_tick(paceline_flow *flow, uint64_t now);
+
+/*
+ * Fills in where the flow stands: a packet may leave from `due` on, while `in_flight` and it do not exceed `window`.
+ */
+int paceline_flow_state(const paceline_flow *flow, struct paceline_state *state);
+
+/*
+ * As paceline_cc_describe, of its controller.
+ */
+int paceline_flow_describe(const paceline_flow *flow, void (*report)(void *context, const char *name, double value), void *context);
+
+/* A controller and a TCP that is known by its counters. */
+typedef struct paceline_counted paceline_counted;
 
 #define PACELINE_COUNTERS_RTT 1u /* `rtt_newest` is known, and `rtt_least` where it is not 0 */
 #define PACELINE_COUNTERS_SRTT 2u /* `srtt` is known; otherwise it is made of the samples */
@@ -453,26 +577,6 @@ int paceline_counted_report(paceline_counted *flow, const struct paceline_counte
  * The time of next_tick has come.
  */
 int paceline_counted_tick(paceline_counted *flow, uint64_t now);
-
-#define PACELINE_FOLLOWS 16u /* The window grew by what the last report delivered: one that is applied late may grow on */
-
-/* Where a flow stands. The first members are those of paceline_permit. */
-struct paceline_state {
-	uint32_t size;
-	uint32_t flags; /* Those of paceline_permit, and PACELINE_FOLLOWS */
-	uint64_t window;
-	uint64_t next_tick;
-	uint64_t threshold;
-	uint32_t pacing; /* Of counters: a rate also for a gap */
-	uint32_t recovery;
-	uint64_t pace;
-	uint64_t due; /* Pacing lets the next packet go now or then; of counters: 0, the TCP paces itself */
-	uint64_t in_flight; /* Bytes */
-	uint64_t srtt; /* 0: no sample yet */
-	uint64_t min_rtt; /* 0: no sample yet */
-	uint64_t rto; /* Retransmission timeout without back-off */
-	uint64_t delivered; /* Bytes since the flow began */
-};
 
 /*
  * Fills in where the flow stands. Of a handle with EPANIC: 2 packets.

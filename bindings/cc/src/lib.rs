@@ -7,6 +7,7 @@
 pub mod controller;
 pub mod counted;
 mod events;
+pub mod flow;
 pub mod handle;
 mod outcome;
 mod passing;

@@ -152,6 +152,19 @@ impl<T: Plain> List<T> {
     }
 }
 
+/// Numbers of packets.
+///
+/// # Safety
+/// `count` numbers are at `first`, and outlive the answer.
+pub(crate) unsafe fn numbers<'a>(first: *const u64, count: u32, what: &str) -> Result<&'a [u64], Failure> {
+    match (first.is_null(), count) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(Failure::invalid(format!("{what}: there is no list of {count}; give one"))),
+        // SAFETY: the caller's promise.
+        (false, _) => Ok(unsafe { slice::from_raw_parts(first, count as usize) }),
+    }
+}
+
 /// A blob.
 ///
 /// # Safety

@@ -117,17 +117,26 @@ structs! {
         seq: u64, sent_at: u64, tag: u64, verdict: u32, reserved: u32,
     }
 
+    /// Where a flow stands.
+    sized paceline_state {
+        size: u32, flags: u32, window: u64, next_tick: u64, threshold: u64, pacing: u32, recovery: u32, pace: u64,
+        due: u64, in_flight: u64, srtt: u64, min_rtt: u64, rto: u64, delivered: u64,
+    }
+
+    /// A packet that was acknowledged.
+    plain paceline_arrived { number: u64, received_at: u64, flags: u32, reserved: u32, }
+
+    /// An acknowledgement of a flow.
+    sized paceline_news {
+        size: u32, flags: u32, now: u64, acked: *const paceline_arrived, acked_count: u32, acked_size: u32,
+        lost: *const u64, lost_count: u32, ce_packets: u32, bytes: u64, newest: u64, in_flight: u64,
+    }
+
     /// The counters of a TCP.
     sized paceline_counters {
         size: u32, flags: u32, at: u64, una: u64, next: u64, highest: u64, unsent: u64, lost: u64, resent: u64,
         marked: u64, recoveries: u64, echoes: u64, timeouts: u64, undone: u64, rtt_newest: u64, rtt_least: u64,
         srtt: u64, first_departure: u64, last_departure: u64, mss: u32, ahead: u32, in_flight: u32, backoff: u32,
         phase: u32, limit: u32,
-    }
-
-    /// Where a flow stands.
-    sized paceline_state {
-        size: u32, flags: u32, window: u64, next_tick: u64, threshold: u64, pacing: u32, recovery: u32, pace: u64,
-        due: u64, in_flight: u64, srtt: u64, min_rtt: u64, rto: u64, delivered: u64,
     }
 }

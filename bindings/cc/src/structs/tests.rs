@@ -81,6 +81,8 @@ fn sizes_are_those_that_programs_were_compiled_with() {
         ("paceline_telemetry", 72),
         ("paceline_counters", 168),
         ("paceline_state", 96),
+        ("paceline_arrived", 24),
+        ("paceline_news", 72),
     ] {
         assert!(sizes.contains(&known), "{known:?}: {sizes:?}");
     }

@@ -1,4 +1,5 @@
 //! Programs in C over the library, as cargo built it.
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,14 +22,19 @@ pub(crate) fn built() -> PathBuf {
     folder.to_owned()
 }
 
-/// Compiles a program against the shared library, under the name that it is installed by, and a header.
-pub(crate) fn compile(source: &str, include: &Path, folder: &Path) -> PathBuf {
-    let (library, program) = (folder.join("libpaceline_cc.so"), folder.join("program"));
-    for name in [&library, &folder.join("libpaceline_cc.so.0")] {
+/// Puts the shared library into a folder, under the names that it is installed by.
+pub(crate) fn linked(folder: &Path) {
+    for name in ["libpaceline_cc.so", "libpaceline_cc.so.0"].map(|name| folder.join(name)) {
         if !name.exists() {
             std::os::unix::fs::symlink(built().join("libpaceline_cc_c.so"), name).unwrap();
         }
     }
+}
+
+/// Compiles a program against the shared library and a header.
+pub(crate) fn compile(source: &str, include: &Path, folder: &Path) -> PathBuf {
+    linked(folder);
+    let program = folder.join("program");
     let mut compile = Command::new(compiler());
     compile.args(["-std=c99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1"]);
     compile.arg("-I").arg(include).arg("-o").arg(&program).arg(here(source)).arg("-L").arg(folder).arg("-lpaceline_cc");
