@@ -278,6 +278,8 @@ mod tests {
         sent: u64,
         delivered: u64,
         app_limited: bool,
+        /// Bytes that the application has had.
+        has: u64,
         rtt: f64,
     }
 
@@ -302,12 +304,13 @@ mod tests {
                 sent: 0,
                 delivered: 0,
                 app_limited: false,
+                has: u64::MAX,
                 rtt: base,
             }
         }
 
         fn fill(&mut self) {
-            while (self.flying.len() as f64) < self.window.cwnd.floor() {
+            while (self.flying.len() as f64) < self.window.cwnd.floor() && self.sent < self.has {
                 self.free_at = self.free_at.max(self.now) + self.packet;
                 self.flying.push_back((self.free_at + self.base, self.now));
                 self.sent += MSS;
@@ -374,10 +377,16 @@ mod tests {
     fn a_queue_of_one_and_two_thirds_of_a_product_ends_it() {
         for (spec, low, high) in [("", 1.6, 1.95), (",search_threshold=0.35", 2.0, 2.5)] {
             let mut link = Link::new(spec, 0.1, 1e-4);
+            let mut at_a_product = None;
             while link.window.starting() && link.start.drain.is_none() {
                 link.acknowledge(1);
                 assert!(link.queue() < 4.0);
+                if link.queue() >= 1.0 {
+                    at_a_product.get_or_insert(link.start.lag);
+                }
             }
+            let lag = at_a_product.unwrap();
+            assert!((0.05..=0.12).contains(&lag), "a tenth, or what it was a bin before: {lag}");
             assert!((low..=high).contains(&link.queue()), "{spec}: {}", link.queue());
         }
     }
@@ -412,12 +421,19 @@ mod tests {
 
     #[test]
     fn an_rtt_beyond_what_is_kept_is_not_judged() {
-        let mut link = Link::new(",search_threshold=0.9", 0.1, 1e-4);
-        for _ in 0..200_000 {
-            link.acknowledge(1);
+        // Bins of 0.35 of the first RTT, fifteen or forty of them.
+        for (extra, seen, blind) in [(15, 4.5, 5.8), (40, 13.0, 14.8)] {
+            let mut link = Link::new(&format!(",search_threshold=0.9,search_extra={extra}"), 0.1, 1e-4);
+            while link.rtt < seen * 0.1 {
+                link.acknowledge(1);
+            }
+            assert!(link.start.lag > 0.3, "{extra}: {}", link.start.lag);
+            while link.rtt < blind * 0.1 {
+                link.acknowledge(1);
+            }
+            assert_eq!(link.start.lag, 0.0, "{extra}");
+            assert!(link.window.starting());
         }
-        assert!(link.window.starting() && link.queue() > 5.25);
-        assert_eq!(link.start.lag, 0.0);
     }
 
     #[test]
@@ -428,6 +444,50 @@ mod tests {
             link.acknowledge(1);
             assert!(link.start.drain.is_none());
         }
+    }
+
+    /// A satellite whose distance changes: between 400 and 800 ms in a second.
+    #[test]
+    fn an_rtt_that_swings_below_capacity_does_not_end_it() {
+        let mut link = Link::new("", 0.6, 1e-6);
+        for number in 0..60_000 {
+            link.base = 0.6 + 0.2 * libm::sin(std::f64::consts::PI * link.now);
+            link.acknowledge(1);
+            link.window.cwnd = link.window.cwnd.min(5_000.0);
+            assert!(link.start.drain.is_none(), "the {number}th packet: {}", link.start.lag);
+        }
+        assert!(link.now > 8.0);
+    }
+
+    /// Of flows that send forty bursts of five packets, with these pauses in round trips, how many leave.
+    fn left_between_bursts(spec: &str, pause: impl Fn(f64) -> f64) -> usize {
+        use rand::{RngExt, SeedableRng};
+        let leaves = |seed: u64| {
+            let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+            let mut link = Link { app_limited: true, has: 0, ..Link::new(spec, 0.1, 0.0) };
+            let mut at = 0.0;
+            for _ in 0..40 {
+                while link.flying.front().is_some_and(|(due, _)| *due <= at) {
+                    link.acknowledge(1);
+                }
+                (link.now, link.free_at) = (at, at);
+                link.has += 5 * MSS;
+                link.fill();
+                at += link.base * pause(random.random_range(1e-9..1.0));
+            }
+            link.start.drain.is_some() || !link.window.starting()
+        };
+        (0..200).filter(|seed| leaves(*seed)).count()
+    }
+
+    #[test]
+    fn bursts_of_an_application_do_not_end_it() {
+        let random = |draw: f64| -libm::log(draw);
+        assert_eq!(left_between_bursts("", random), 0);
+        // Without the guard few packets in a bin are taken for a lag, unless they come at equal pauses.
+        let left = left_between_bursts(",search_guard=off", random);
+        assert!(left > 40, "{left}");
+        assert_eq!(left_between_bursts(",search_guard=off", |_| 1.0), 0);
     }
 
     #[test]

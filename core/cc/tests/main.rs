@@ -4,4 +4,5 @@ mod add_a_controller;
 mod chirp;
 mod model;
 mod registry;
+mod unused;
 mod vectors;

@@ -235,6 +235,18 @@ fn a_slowdown_holds_two_packets_and_ramps_back_whatever_the_delay() {
     assert!((9.0..9.5).contains(&pause), "{pause}");
 }
 
+/// Where little waits the base is as good as it gets.
+#[test]
+fn a_queue_of_less_than_a_tenth_of_the_target_puts_a_slowdown_off() {
+    for (queue, falls) in [(5.5, false), (6.5, true)] {
+        let mut flow = Flow::avoiding("ledbat++", 60.0, 20.0);
+        flow.ledbat.slowdown.after_start(flow.now, Nanos::ZERO);
+        flow.queue = queue;
+        (0..20).for_each(|_| flow.acknowledge(0.01));
+        assert_eq!(flow.ledbat.phase == Phase::Held, falls, "{queue} ms");
+    }
+}
+
 #[test]
 fn a_slowdown_finds_a_longer_path_and_forgets_its_own_queue() {
     let mut flow = Flow::avoiding("ledbat++", 20.0, 30.0);
