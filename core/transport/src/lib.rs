@@ -20,6 +20,7 @@ mod recovery;
 mod rtt;
 pub mod saturator;
 mod scoreboard;
+pub mod seen;
 pub mod segment;
 mod sender;
 pub mod stream;

@@ -3,15 +3,17 @@
 //! Over several links the delays of a packet are added: what the host takes between two of them is in no figure. The kernel
 //! forwards packets there, so that one is known again by what no router changes of it.
 
+mod programs;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_cc::{Nanos, Time};
+use paceline_cc::{Codepoint, Nanos, Time};
 use paceline_experiment::icn::ROUTER_PORT;
 use paceline_experiment::{
-    DumbbellWay, Fate, Flow, Graph, HopOutcome, Live, Outcome, Recorder, Sample, SharedTap, TelemetryOutcome, Truth,
-    Way,
+    DumbbellWay, Fate, Flow, Graph, HopOutcome, Live, Outcome, ProgramOutcome, Recorder, Sample, SharedTap,
+    TelemetryOutcome, Truth, Way,
 };
 use paceline_icn::wire::UnitAnswer;
 use paceline_path::{DelaySplit, Packet, Schedule};
@@ -20,8 +22,11 @@ use super::content::Fetches;
 use super::{EPHEMERAL, FLOW_PORT};
 use crate::numbers::Numbers;
 use paceline_emulator::emulator::{EmulatorTap, Passage};
-use paceline_emulator::frame;
+use paceline_emulator::frame::{self, FlowKey};
 use paceline_telemetry::TelemetryHeader;
+
+use programs::Outside;
+pub(crate) use programs::StubAddresses;
 
 /// What a thread of a flow shows to the series.
 pub(super) type Glimpse = Arc<Mutex<Option<Sample>>>;
@@ -33,6 +38,8 @@ pub(crate) type SharedTruth = Arc<Mutex<Truth>>;
 pub(super) struct RaceTap {
     pub(super) recorder: Recorder,
     flows: Vec<Watched>,
+    /// The flows of programs by the addresses of their ends.
+    by_address: HashMap<IpAddr, usize>,
     end: Time,
     shown: Shown,
     step: Nanos,
@@ -68,15 +75,22 @@ struct Watched {
     stop: Time,
     glimpse: Glimpse,
     /// Delays so far of packets that have left a hop which is not their last, by how many they have left. A copy that a hop makes
-    /// finds nothing at the next.
-    under_way: HashMap<(usize, u64), DelaySplit>,
+    /// finds nothing at the next. And whether the path has marked them.
+    under_way: HashMap<(usize, u64), (DelaySplit, bool)>,
     /// What became of its packets with telemetry.
     truth: Option<SharedTruth>,
+    /// What it transfers, where it has an end.
+    goal: Option<u64>,
+    /// Of a program: what it shows.
+    outside: Option<Outside>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Data,
     Acknowledgement,
+    /// On the way of a program's data, without any.
+    Bare,
 }
 
 /// A packet of a flow on one of its hops.
@@ -107,6 +121,8 @@ impl RaceTap {
                 glimpse: glimpse.clone(),
                 under_way: HashMap::new(),
                 truth: None,
+                goal: crate::workload::goal(&flow.workload),
+                outside: None,
             }
         };
         let step = sample_every.unwrap_or(Nanos::ZERO);
@@ -114,6 +130,7 @@ impl RaceTap {
         Self {
             recorder: Recorder::new(flows, sample_every),
             flows: flows.iter().zip(glimpses).map(watched).collect(),
+            by_address: HashMap::new(),
             end,
             shown,
             step,
@@ -134,12 +151,30 @@ impl RaceTap {
             Some((flow, route.iter().position(|other| *other == hop)?, route.len()))
         };
         let hop = hop(passage);
+        let program = |ip: IpAddr| self.by_address.get(&ip).copied();
+        if let Some(flow) = program(key.source.ip()).or_else(|| program(key.destination.ip())) {
+            return self.of_program(flow, &key, passage.bytes, hop);
+        }
         if let Some((flow, at, hops)) = on_route(key.destination.port(), key.source.ip(), hop) {
             let stretch = Stretch { flow, role: Role::Data, before: at, last: at + 1 == hops };
             return holds_data(passage.bytes).then_some(stretch);
         }
         let (flow, at, hops) = on_route(key.source.port(), key.destination.ip(), hop ^ 1)?;
         Some(Stretch { flow, role: Role::Acknowledgement, before: hops - 1 - at, last: at == 0 })
+    }
+
+    /// A packet of the flow of a program; none when it is between other addresses, or is not of the flow.
+    fn of_program(&self, flow: usize, key: &FlowKey, bytes: &[u8], hop: u32) -> Option<Stretch> {
+        let Watched { route, outside, .. } = &self.flows[flow];
+        let forward = outside.as_ref()?.addresses.leads(key)?;
+        let (hops, of_data) = (route.len(), if forward { hop } else { hop ^ 1 });
+        let at = route.iter().position(|other| *other == of_data)?;
+        let (role, before) = match forward {
+            true if programs::holds_data(bytes) => (Role::Data, at),
+            true => (Role::Bare, at),
+            false => (Role::Acknowledgement, hops - 1 - at),
+        };
+        Some(Stretch { flow, role, before, last: before + 1 == hops })
     }
 
     /// The flow whose data goes to this port.
@@ -193,6 +228,31 @@ impl RaceTap {
         self
     }
 
+    /// With the flows of programs, by the addresses of their ends.
+    pub(super) fn programs(mut self, ends: &[Option<StubAddresses>]) -> Self {
+        for (flow, addresses) in ends.iter().enumerate().filter_map(|(flow, ends)| Some((flow, ends.as_ref()?))) {
+            let ips = addresses.sender.iter().chain(&addresses.receiver);
+            self.by_address.extend(ips.map(|ip| (*ip, flow)));
+            self.flows[flow].outside = Some(Outside::of(addresses.clone()));
+        }
+        self
+    }
+
+    /// What the program of a flow left, with what its packets showed.
+    pub(super) fn program(&mut self, flow: usize, mut outcome: ProgramOutcome) {
+        let Watched { outside, goal, stop, .. } = &self.flows[flow];
+        if let Some(outside) = outside {
+            outcome.seen = outside.seen();
+            // A transfer is done when one of its sides ends by itself.
+            let by_itself = [outcome.sender, outcome.receiver];
+            let done = by_itself.iter().any(|side| side.status.is_some() && side.ended <= *stop);
+            if let (Some(bytes), Some(took)) = (goal.filter(|_| done), outside.lasted()) {
+                self.recorder.completed(flow, bytes, took);
+            }
+        }
+        self.recorder.program(flow, outcome);
+    }
+
     /// Adds to what someone watches.
     pub(super) fn shown_by(mut self, live: Option<Arc<Live>>) -> Self {
         self.live = live;
@@ -234,9 +294,15 @@ impl RaceTap {
 impl EmulatorTap for RaceTap {
     fn entered(&mut self, passage: &Passage<'_>) {
         self.sample(passage.at);
-        if let Some(Stretch { flow, role: Role::Data, before: 0, .. }) = self.whose(passage)
-            && passage.at <= self.flows[flow].stop
-        {
+        let Some(Stretch { flow, role, before: 0, .. }) = self.whose(passage) else { return };
+        let watched = &mut self.flows[flow];
+        if passage.at > watched.stop {
+            return;
+        }
+        if let Some(outside) = &mut watched.outside {
+            outside.entered(passage.at, passage.bytes, role != Role::Acknowledgement);
+        }
+        if role == Role::Data {
             self.recorder.entered(flow);
         }
     }
@@ -247,31 +313,41 @@ impl EmulatorTap for RaceTap {
             self.waited(passage.entered, passage.entered + passage.delay.queue, passage.bytes.len());
         }
         let Some(Stretch { flow, role, before, last }) = self.whose(passage) else { return };
+        if role == Role::Bare {
+            return;
+        }
         let watched = &mut self.flows[flow];
-        let mut delay = passage.delay;
+        let (mut delay, mut marked) = (passage.delay, passage.marked);
         if before > 0 {
             // Copies made on the way are in no figure.
             let Some(so_far) = watched.under_way.remove(&(before, frame::fingerprint(passage.bytes))) else { return };
-            delay = sum(so_far, delay);
+            (delay, marked) = (sum(so_far.0, delay), so_far.1 || marked);
         }
         if !last {
-            watched.under_way.insert((before + 1, frame::fingerprint(passage.bytes)), delay);
+            watched.under_way.insert((before + 1, frame::fingerprint(passage.bytes)), (delay, marked));
             return;
         }
         if passage.at > watched.stop {
             return;
         }
-        match role {
-            Role::Data => {
-                if let Some(live) = &self.live {
-                    live.arrived(passage.bytes.len() as u64, delay.queue);
-                }
-                let mut packet = Packet::new(0, passage.bytes.len() as u32, passage.ecn(), ());
-                packet.delay = delay;
-                self.recorder.arrived(flow, &packet, delay.propagation + delay.queue + delay.transmission);
-            }
-            Role::Acknowledgement => self.recorder.acknowledged(flow, &delay),
+        if role == Role::Acknowledgement {
+            let rtt = watched.outside.as_mut().and_then(|outside| outside.acknowledged(passage.at, passage.bytes));
+            rtt.into_iter().for_each(|rtt| self.recorder.rtt(flow, rtt));
+            self.recorder.acknowledged(flow, &delay);
+            return;
         }
+        if let Some(live) = &self.live {
+            live.arrived(passage.bytes.len() as u64, delay.queue);
+        }
+        let mut ecn = passage.ecn();
+        if let Some(outside) = &mut watched.outside {
+            outside.arrived(passage.at);
+            // Some stacks send marks themselves, to test their peer.
+            ecn = if marked { Codepoint::Ce } else { Codepoint::NotEct };
+        }
+        let mut packet = Packet::new(0, passage.bytes.len() as u32, ecn, ());
+        packet.delay = delay;
+        self.recorder.arrived(flow, &packet, delay.propagation + delay.queue + delay.transmission);
     }
 
     fn dropped(&mut self, passage: &Passage<'_>) {
@@ -284,7 +360,7 @@ impl EmulatorTap for RaceTap {
         {
             truth.lock().unwrap_or_else(PoisonError::into_inner).dropped(number, reason);
         }
-        if matches!(role, Role::Data) && passage.at <= self.end && passage.entered <= self.flows[flow].stop {
+        if role == Role::Data && passage.at <= self.end && passage.entered <= self.flows[flow].stop {
             if let Some(live) = &self.live {
                 live.dropped();
             }
@@ -335,176 +411,4 @@ fn holds_data(packet: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use paceline_experiment::icn::Asking;
-    use paceline_experiment::{Tap, Via};
-    use paceline_icn::wire::{AddressToken, Grant, TOKEN_BYTES, UnitHead};
-    use paceline_path::DropReason;
-
-    use super::*;
-
-    const SHOWN: Shown = Shown { hop: 0, schedule: None };
-
-    fn flow(direction: DumbbellWay, stop: Option<Time>) -> Flow {
-        Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None)) }
-    }
-
-    /// Drops that a tap was told of: of which flow, when, where.
-    #[derive(Default)]
-    struct Drops(Vec<(u32, Time, String)>);
-
-    impl Tap for Drops {
-        fn on_dropped(&mut self, flow: u32, fate: &Fate<'_>) {
-            self.0.push((flow, fate.at, fate.hop.to_owned()));
-        }
-    }
-
-    /// A TCP packet over IPv4 of `length` bytes.
-    fn packet(from: u16, to: u16, length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length.max(40)];
-        (bytes[0], bytes[9], bytes[32]) = (0x45, 6, 5 << 4);
-        bytes[20..22].copy_from_slice(&from.to_be_bytes());
-        bytes[22..24].copy_from_slice(&to.to_be_bytes());
-        bytes
-    }
-
-    fn passage(direction: DumbbellWay, bytes: &[u8], entered: u64, at: u64) -> Passage<'_> {
-        let (entered, at) = (Time::from_millis(entered), Time::from_millis(at));
-        let delay = DelaySplit { queue: at - entered, ..DelaySplit::default() };
-        Passage { link: 0, direction, id: 0, bytes, entered, at, released: at, delay, marked: false, reason: None }
-    }
-
-    #[test]
-    fn packets_count_for_their_flow_and_nothing_is_lost_on_the_way() {
-        let flows = [flow(DumbbellWay::Down, None), flow(DumbbellWay::Up, Some(Time::from_millis(50)))];
-        let glimpses: Vec<Glimpse> = vec![Arc::default(), Arc::default()];
-        *glimpses[0].lock().unwrap() = Some(Sample { window: 14_480, ..Sample::default() });
-        let end = Time::from_millis(100);
-        let drops = Arc::new(Mutex::new(Drops::default()));
-        let mut tap = RaceTap::new(&Graph::dumbbell(), &flows, &glimpses, SHOWN, Some(Nanos::from_millis(10)), end)
-            .telling(Some(drops.clone()), &Graph::dumbbell(), &flows);
-        let data = packet(40_000, FLOW_PORT, 1500);
-        let ack = packet(FLOW_PORT, 40_000, 40);
-        let upward = packet(40_001, FLOW_PORT + 1, 1000);
-        let stranger = packet(40_000, FLOW_PORT + 2, 1000);
-        // One arrives after 15 ms, one is dropped, one is still under way; what is not data does not count.
-        for at in [0, 1, 2] {
-            tap.entered(&passage(DumbbellWay::Down, &data, at, at));
-        }
-        tap.entered(&passage(DumbbellWay::Down, &packet(40_000, FLOW_PORT, 40), 3, 3));
-        tap.entered(&passage(DumbbellWay::Up, &upward, 4, 4));
-        tap.entered(&passage(DumbbellWay::Up, &stranger, 4, 4));
-        let full = Some(DropReason::Full);
-        tap.dropped(&Passage { reason: full, ..passage(DumbbellWay::Down, &data, 1, 5) });
-        tap.left(&passage(DumbbellWay::Down, &data, 0, 15));
-        tap.left(&passage(DumbbellWay::Up, &ack, 15, 16));
-        // Comes when its flow has stopped.
-        tap.left(&passage(DumbbellWay::Up, &upward, 4, 60));
-        let outcome = tap.finish(Graph::dumbbell(), Vec::new());
-        assert_eq!(drops.lock().unwrap().0, [(0, Time::from_millis(5), "down".to_owned())]);
-
-        let counts = |index: usize| {
-            let flow = &outcome.flows[index];
-            (flow.packets_entered, flow.packets_arrived, flow.packets_dropped, flow.wire_bytes_arrived)
-        };
-        assert_eq!((counts(0), counts(1)), ((3, 1, 1, 1500), (1, 0, 0, 0)));
-        assert_eq!(outcome.flows[0].delay.max_ms(), Some(15.0));
-        assert_eq!(outcome.flows[0].ack_split.count, 1);
-        let series = outcome.series.unwrap();
-        // It waited from 0 to 15 ms: at the end of the first step it was there.
-        assert_eq!(series.queue_bytes, [1500, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(series.flows[0].window_packets, [10.0; 10]);
-        assert_eq!(series.flows[0].throughput_mbps[1], 1.2);
-    }
-
-    #[test]
-    fn delays_of_a_packet_over_several_links_are_added_and_each_drop_counts_once() {
-        let mut graph = Graph::default();
-        for (name, between) in [("1", ["a", "b"]), ("2", ["c", "b"]), ("3", ["c", "d"])] {
-            graph.link(name, between).unwrap();
-        }
-        let way = Way { from: graph.node("a").unwrap(), to: graph.node("d").unwrap() };
-        let flows = [Flow { way, ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None)) }];
-        let (glimpses, end) = (vec![Arc::default()], Time::from_millis(100));
-        let mut tap = RaceTap::new(&graph, &flows, &glimpses, SHOWN, None, end);
-        // What routers change is not what a packet is known by.
-        let number = |number: u8, ttl: u8, from: u16, to: u16, length: usize| {
-            let mut bytes = packet(from, to, length);
-            (bytes[5], bytes[8], bytes[10]) = (number, ttl, 255 - ttl);
-            bytes
-        };
-        let data = |id, ttl| number(id, ttl, 40_000, FLOW_PORT, 1500);
-        let ack = |ttl| number(9, ttl, FLOW_PORT, 40_000, 40);
-        let (down, up) = (DumbbellWay::Down, DumbbellWay::Up);
-        // The second link leads the other way round. Of data the third overtakes the first there, of it a copy is made, and the
-        // second is dropped.
-        let steps = [
-            ("left", 1, up, data(2, 63), 7, 10),
-            ("left", 1, up, data(2, 63), 7, 10),
-            ("left", 1, up, data(0, 63), 7, 11),
-            ("dropped", 1, up, data(1, 63), 7, 8),
-            ("left", 2, down, data(2, 62), 20, 30),
-            ("left", 2, down, data(2, 62), 20, 31),
-            ("left", 2, down, data(0, 62), 20, 40),
-            ("left", 2, up, ack(64), 41, 42),
-            ("left", 1, down, ack(63), 43, 45),
-            ("left", 0, up, ack(62), 46, 50),
-        ];
-        let first = (0..3).flat_map(|id| {
-            [
-                ("entered", 0, down, data(id, 64), 1, 1),
-                ("left", 0, down, data(id, 64), 1, 6),
-                ("entered", 1, up, data(id, 63), 7, 7),
-            ]
-        });
-        for (what, link, direction, bytes, entered, at) in first.chain(steps) {
-            let passage = Passage { link, ..passage(direction, &bytes, entered, at) };
-            match what {
-                "entered" => tap.entered(&passage),
-                "left" => tap.left(&passage),
-                _ => tap.dropped(&passage),
-            }
-        }
-        assert!(tap.flows[0].under_way.is_empty());
-        let outcome = tap.finish(graph, Vec::new());
-        let flow = &outcome.flows[0];
-        assert_eq!((flow.packets_entered, flow.packets_arrived, flow.packets_dropped), (3, 2, 1));
-        // 5 + 3 + 10 and 5 + 4 + 20 ms; 1 + 2 + 4 of the acknowledgement.
-        assert_eq!((flow.delay.min_ms(), flow.delay.max_ms()), (Some(18.0), Some(29.0)));
-        assert_eq!((flow.ack_split.count, flow.ack_split.mean_ms()[1]), (1, 7.0));
-    }
-
-    #[test]
-    fn units_of_a_fetch_count_by_their_source_whatever_port_its_flow_has() {
-        let mut graph = Graph::default();
-        for (name, between) in [("near", ["edge", "user"]), ("far", ["mirror", "edge"])] {
-            graph.link(name, between).unwrap();
-        }
-        let [edge, user, mirror] = ["edge", "user", "mirror"].map(|name| graph.node(name).unwrap());
-        let mut flow = Flow::bulk("bbr".parse().unwrap(), Via::icn(Asking::default()));
-        (flow.way, flow.content.sources) = (Way { from: edge, to: user }, vec![mirror]);
-        let flows = [flow.clone(), flow];
-        let routers = [1, 2].map(|host| SocketAddr::new(IpAddr::V4([10, 0, 0, host].into()), ROUTER_PORT)).to_vec();
-        let fetches = [Some(Arc::new(Fetches { objects: Vec::new(), routers })), None];
-        let (glimpses, end) = (vec![Arc::default(), Arc::default()], Time::from_millis(100));
-        let tap = RaceTap::new(&graph, &flows, &glimpses, SHOWN, None, end).fetching(&graph, &flows, &fetches);
-        let unit = UnitHead { nonce: 1, unit: 7, stored_units: None, waited: Nanos::ZERO, app_limited: false };
-        let mut grant = Vec::new();
-        Grant { nonce: 1, token: AddressToken([0; TOKEN_BYTES]) }.encode(&mut grant);
-        let whose = |link: usize, host: u8, port: u16, message: &[u8]| {
-            let mut bytes = packet(ROUTER_PORT, port, 28);
-            bytes[9] = 17;
-            bytes[12..16].copy_from_slice(&[10, 0, 0, host]);
-            bytes.truncate(28);
-            bytes.extend_from_slice(message);
-            let stretch = tap.whose(&Passage { link, ..passage(DumbbellWay::Down, &bytes, 0, 0) })?;
-            Some((stretch.flow, stretch.before, stretch.last))
-        };
-        let data = [&unit.encode_head()[..], &[7]].concat();
-        assert_eq!(whose(0, 1, FLOW_PORT, &data), Some((0, 0, true)), "from the edge");
-        assert_eq!(whose(1, 2, FLOW_PORT, &data), Some((0, 0, false)), "from the mirror to the edge");
-        assert_eq!(whose(0, 2, FLOW_PORT + 2, &data), Some((0, 1, true)), "and on, to another of the family");
-        assert_eq!(whose(0, 1, FLOW_PORT + 3, &data), None, "the other flow does not fetch from routers");
-        assert_eq!(whose(0, 1, FLOW_PORT, &grant), None, "it has no unit");
-    }
-}
+mod tests;
