@@ -160,7 +160,7 @@ impl Copa {
             acked: 0,
             last_ack: None,
             outage: Outage::default(),
-            max_flight: MaxFlight::new(INITIAL_CWND),
+            max_flight: MaxFlight::new(INITIAL_CWND, f64::from(env.mss.max(1))),
             before: None,
         }
     }
@@ -245,7 +245,7 @@ impl Copa {
     fn reinitialise(&mut self) {
         self.restart();
         self.cwnd = INITIAL_CWND;
-        self.max_flight = MaxFlight::new(INITIAL_CWND);
+        self.max_flight = MaxFlight::new(INITIAL_CWND, self.mss);
         self.aggressiveness = Aggressiveness::new(self.config.rules, self.config.modes, self.config.delta);
         self.acked = 0;
         self.last_ack = None;
@@ -303,7 +303,8 @@ impl Copa {
             return;
         }
         self.update_mode(ack.now);
-        let may_rise = ack.window_limited && (self.max_flight.packets() >= self.cwnd || self.limit() > self.cwnd);
+        let max_flight = self.max_flight.packets();
+        let may_rise = ack.window_limited && (max_flight >= self.cwnd || self.limit(max_flight) > self.cwnd);
         for packet in ack.packets {
             self.acked += 1;
             if self.config.rules == Rules::Paper || self.acked > RELEASE_PROBES {
@@ -316,8 +317,7 @@ impl Copa {
     }
 
     /// limit(maxFS): the window doubles, or moves by v/delta, in a round trip.
-    fn limit(&self) -> f64 {
-        let max_flight = self.max_flight.packets();
+    fn limit(&self, max_flight: f64) -> f64 {
         match self.stage {
             Stage::SlowStart => 2.0 * max_flight,
             Stage::Steady => max_flight + self.velocity.value / self.aggressiveness.delta,
@@ -327,13 +327,15 @@ impl Copa {
     /// An event is over that found the window at `before`.
     fn bound(&mut self, before: f64) {
         if self.cwnd != before {
-            self.cwnd = self.max_flight.bound(before, self.cwnd, self.limit());
+            let mut max_flight = self.max_flight;
+            self.cwnd = max_flight.bound(before, self.cwnd, |max_flight| self.limit(max_flight));
+            self.max_flight = max_flight;
         }
     }
 
     /// This many bytes are in flight.
     fn flies(&mut self, in_flight: u64) {
-        self.max_flight.update(in_flight as f64 / self.mss, self.cwnd);
+        self.max_flight.update(in_flight, self.cwnd);
     }
 
     /// The smallest window: below [`MIN_CWND`] where the path does not carry even that.
@@ -431,7 +433,7 @@ impl Controller for Copa {
         self.mss = mss;
         self.cwnd = (self.cwnd * scale).max(LEAST_CWND);
         self.ceiling.scale(scale);
-        self.max_flight.scale(scale);
+        self.max_flight.on_mss(mss);
         self.before = self.before.map(|(cwnd, max_flight)| (cwnd * scale, max_flight * scale));
     }
 

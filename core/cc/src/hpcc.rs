@@ -99,7 +99,7 @@ impl Hpcc {
             newest: 0.0,
             window: 0.0,
             reference: 0.0,
-            max_flight: MaxFlight::new(INITIAL_WINDOW),
+            max_flight: MaxFlight::new(INITIAL_WINDOW, f64::from(env.mss)),
             stage: 0.0,
             updated: 0,
             updated_at: Time::ZERO,
@@ -154,8 +154,8 @@ impl Hpcc {
         let to = if follows { self.reference / wanted.max(f64::MIN_POSITIVE) + step } else { self.reference + step };
         let to = to.min(self.tuning.ramp * self.reference).max(MINIMUM_WINDOW);
         let to = if self.limited { to } else { to.min(self.window) };
-        let limit = self.tuning.ramp * self.max_flight.packets() + step;
-        self.window = self.max_flight.bound(self.window, to, limit);
+        let ramp = self.tuning.ramp;
+        self.window = self.max_flight.bound(self.window, to, |max_flight| ramp * max_flight + step);
         let anew = match telemetry.packet {
             Some(packet) => packet.seq >= self.updated,
             None => telemetry.now >= self.updated_at + self.srtt,
@@ -169,13 +169,13 @@ impl Hpcc {
 
     /// This many bytes are in flight.
     fn flies(&mut self, in_flight: u64) {
-        self.max_flight.update(self.packets(in_flight), self.window);
+        self.max_flight.update(in_flight, self.window);
     }
 
     /// Losses and marks that are not the medium's.
     fn reduce(&mut self) {
         let to = (self.window * BETA).max(MINIMUM_WINDOW);
-        self.window = self.max_flight.bound(self.window, to, 0.0);
+        self.window = self.max_flight.bound(self.window, to, |_| 0.0);
         self.reference = (self.reference * BETA).max(MINIMUM_WINDOW);
         self.starting = false;
     }
@@ -249,7 +249,7 @@ impl Controller for Hpcc {
         }
         if self.steers(timeout.now) {
             self.flies(timeout.in_flight);
-            self.window = self.max_flight.bound(self.window, 1.0, 0.0);
+            self.window = self.max_flight.bound(self.window, 1.0, |_| 0.0);
             (self.reference, self.stage) = (1.0, 0.0);
             self.starting = false;
         } else {
@@ -292,7 +292,7 @@ impl Controller for Hpcc {
         let mss = mss.max(1);
         let scale = f64::from(self.mss) / f64::from(mss);
         (self.window, self.reference) = (self.window * scale, self.reference * scale);
-        self.max_flight.scale(scale);
+        self.max_flight.on_mss(f64::from(mss));
         self.mss = mss;
         self.cubic.on_mss(now, mss);
     }

@@ -100,7 +100,7 @@ impl Ledbat {
             slowdown: Slowdown::default(),
             window: LEAST,
             ssthresh: f64::INFINITY,
-            max_flight: MaxFlight::new(LEAST),
+            max_flight: MaxFlight::new(LEAST, f64::from(env.mss.max(1))),
             before: None,
             reduced: Time::ZERO,
             srtt: Nanos::ZERO,
@@ -190,8 +190,8 @@ impl Ledbat {
     }
 
     /// limit(maxFS).
-    fn limit(&self) -> f64 {
-        let (max_flight, gain) = (self.max_flight.packets(), self.gain());
+    fn limit(&self, max_flight: f64) -> f64 {
+        let gain = self.gain();
         match self.phase {
             Phase::Start | Phase::Ramp => max_flight + gain * max_flight,
             Phase::Avoidance | Phase::Held => max_flight + gain,
@@ -201,13 +201,15 @@ impl Ledbat {
     /// An event is over that found the window at `before`.
     fn bound(&mut self, before: f64) {
         if self.window != before {
-            self.window = self.max_flight.bound(before, self.window, self.limit());
+            let mut max_flight = self.max_flight;
+            self.window = max_flight.bound(before, self.window, |max_flight| self.limit(max_flight));
+            self.max_flight = max_flight;
         }
     }
 
     /// This many bytes are in flight.
     fn flies(&mut self, in_flight: u64) {
-        self.max_flight.update(self.packets(in_flight), self.window);
+        self.max_flight.update(in_flight, self.window);
     }
 
     /// What an acknowledgement says.
@@ -314,7 +316,7 @@ impl Controller for Ledbat {
         self.mss = mss;
         self.window = (self.window * scale).max(1.0);
         self.ssthresh *= scale;
-        self.max_flight.scale(scale);
+        self.max_flight.on_mss(mss);
         self.before = self.before.map(|(window, ssthresh, flight)| (window * scale, ssthresh * scale, flight * scale));
     }
 

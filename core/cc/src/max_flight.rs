@@ -12,17 +12,21 @@
 //! - In flight is what is neither delivered nor taken for lost: RFC 5681's FlightSize is larger while losses are repaired.
 //! - An undone reduction brings back the flight from before it.
 
-/// The largest flight since the window last fell. Everything in packets.
+/// The largest flight since the window last fell. Windows and flights in packets but for what is in flight, which is in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxFlight {
     largest: f64,
-    present: f64,
+    mss: f64,
+    present: u64,
+    /// The largest flight that was counted under this window, so that smaller ones need not be.
+    peak: u64,
+    under: f64,
 }
 
 impl MaxFlight {
-    /// At the start of a flow whose initial window is `window`.
-    pub fn new(window: f64) -> Self {
-        Self { largest: window, present: 0.0 }
+    /// At the start of a flow of packets of `mss` bytes whose initial window is `window`.
+    pub fn new(window: f64, mss: f64) -> Self {
+        Self { largest: window, mss, present: 0, peak: 0, under: 0.0 }
     }
 
     /// maxFS.
@@ -30,22 +34,28 @@ impl MaxFlight {
         self.largest
     }
 
-    /// `in_flight` is in flight now under this window.
+    /// `in_flight` bytes are in flight now under this window.
     #[inline]
-    pub fn update(&mut self, in_flight: f64, window: f64) {
+    pub fn update(&mut self, in_flight: u64, window: f64) {
         self.present = in_flight;
-        self.largest = self.largest.max(counted(in_flight, window));
+        if in_flight > self.peak || window != self.under {
+            (self.peak, self.under) = (in_flight, window);
+            self.largest = larger(self.counted(window), self.largest);
+        }
     }
 
-    /// The window that an event leaves which found it at `before` and asks for `window`; `limit` is limit(maxFS).
+    /// The window that an event leaves which found it at `before` and asks for `window`; `limit` makes limit(maxFS) of maxFS, where that is
+    /// asked for.
     #[inline]
     #[must_use]
-    pub fn bound(&mut self, before: f64, window: f64, limit: f64) -> f64 {
+    pub fn bound(&mut self, before: f64, window: f64, limit: impl FnOnce(f64) -> f64) -> f64 {
         if window > before {
-            return window.min(limit.max(before));
+            let most = larger(limit(self.largest), before);
+            return if window < most { window } else { most };
         }
         if window < before {
-            self.largest = counted(self.present, window);
+            self.largest = self.counted(window);
+            self.peak = 0;
         }
         window
     }
@@ -55,15 +65,25 @@ impl MaxFlight {
         self.largest = self.largest.max(before);
     }
 
-    /// Packets have another size: `scale` of them are what one was.
-    pub fn scale(&mut self, scale: f64) {
-        self.largest *= scale;
-        self.present *= scale;
+    /// Packets have `mss` bytes from now on.
+    pub fn on_mss(&mut self, mss: f64) {
+        self.largest *= self.mss / mss;
+        self.mss = mss;
+        self.peak = 0;
+    }
+
+    /// What the present flight counts under a window.
+    #[inline]
+    fn counted(&self, window: f64) -> f64 {
+        let in_flight = self.present as f64 / self.mss;
+        if in_flight + 1.0 > window { window } else { in_flight }
     }
 }
 
-fn counted(in_flight: f64, window: f64) -> f64 {
-    if in_flight + 1.0 > window { window } else { in_flight }
+/// As [`f64::max`] of what is a number.
+#[inline]
+fn larger(one: f64, other: f64) -> f64 {
+    if one > other { one } else { other }
 }
 
 #[cfg(test)]
@@ -72,30 +92,34 @@ mod tests {
 
     #[test]
     fn growth_ends_at_the_limit_and_a_fall_begins_anew() {
-        let mut max = MaxFlight::new(10.0);
-        assert_eq!(max.bound(10.0, 14.0, 20.0), 14.0);
-        max.update(4.0, 14.0);
+        let mut max = MaxFlight::new(10.0, 1.0);
+        assert_eq!(max.bound(10.0, 14.0, |_| 20.0), 14.0);
+        max.update(4, 14.0);
         assert_eq!(max.packets(), 10.0);
-        assert_eq!(max.bound(14.0, 24.0, 20.0), 20.0);
-        max.update(15.0, 20.0);
+        assert_eq!(max.bound(14.0, 24.0, |m| 2.0 * m), 20.0);
+        max.update(15, 20.0);
         assert_eq!(max.packets(), 15.0);
         // Nothing is cut, and what is in flight counts.
-        max.update(6.0, 20.0);
-        assert_eq!(max.bound(20.0, 16.0, 30.0), 16.0);
+        max.update(6, 20.0);
+        assert_eq!(max.bound(20.0, 16.0, |_| unreachable!("it falls")), 16.0);
         assert_eq!(max.packets(), 6.0);
-        assert_eq!(max.bound(16.0, 17.0, 12.0), 16.0);
+        assert_eq!(max.bound(16.0, 17.0, |m| 2.0 * m), 16.0);
+        // The window from before the fall, and a smaller flight than then.
+        assert_eq!(max.bound(16.0, 20.0, |_| 20.0), 20.0);
+        max.update(12, 20.0);
+        assert_eq!(max.packets(), 12.0);
         max.restore(15.0);
-        assert_eq!(max.bound(16.0, 40.0, 30.0), 30.0);
+        assert_eq!(max.bound(20.0, 40.0, |m| 2.0 * m), 30.0);
     }
 
     #[test]
     fn a_flight_counts_as_the_window_where_no_packet_fits_or_where_it_is_larger() {
-        for (in_flight, window, counts) in
-            [(39.0, 40.0, 39.0), (39.0, 39.9, 39.9), (40.0, 40.0, 40.0), (55.0, 40.0, 40.0)]
-        {
-            let mut max = MaxFlight::new(1.0);
-            max.update(in_flight, window);
+        for (in_flight, window, counts) in [(39, 40.0, 39.0), (39, 39.9, 39.9), (40, 40.0, 40.0), (55, 40.0, 40.0)] {
+            let mut max = MaxFlight::new(1.0, 10.0);
+            max.update(10 * in_flight, window);
             assert_eq!(max.packets(), counts, "{in_flight} of {window}");
+            max.on_mss(20.0);
+            assert_eq!(max.packets(), counts / 2.0, "{in_flight} of {window}");
         }
     }
 }

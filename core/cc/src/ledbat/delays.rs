@@ -24,6 +24,8 @@ pub(super) struct Delays {
     /// The smallest of each of the last minutes; LEDBAT++ uses the first alone.
     minutes: [Option<Delay>; MINUTES],
     minute_began: Time,
+    /// The smallest of `minutes`.
+    least: Option<Delay>,
     last: Time,
     recent: [Delay; PLUS_SAMPLES],
     seen: usize,
@@ -43,6 +45,7 @@ impl Delays {
             skew: false,
             minutes: [None; MINUTES],
             minute_began: Time::ZERO,
+            least: None,
             last: Time::ZERO,
             recent: [0; PLUS_SAMPLES],
             seen: 0,
@@ -84,23 +87,22 @@ impl Delays {
             self.minutes.rotate_right(passed.min(MINUTES));
             self.minutes[..passed.min(MINUTES)].fill(None);
             self.minute_began = now;
+            self.least = self.minutes.iter().flatten().min().copied();
         }
         self.minutes[0] = Some(self.minutes[0].map_or(delay, |least| least.min(delay)));
+        self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
     }
 
     /// A queue that the round trip does not show is a clock that runs ahead.
     fn follow_clocks(&mut self, ack: &Ack<'_>) {
-        if let (Some(rtt), Some(base), Some(current)) = (ack.rtt, self.least(), self.current()) {
+        if let (Some(rtt), Some(base), Some(current)) = (ack.rtt, self.least, self.current()) {
             let risen = signed((rtt - ack.min_rtt).as_nanos());
             let apart = (current - base) - risen;
             if apart > 0 {
                 self.minutes.iter_mut().flatten().for_each(|least| *least += apart);
+                self.least = Some(base + apart);
             }
         }
-    }
-
-    fn least(&self) -> Option<Delay> {
-        self.minutes.iter().flatten().min().copied()
     }
 
     fn current(&self) -> Option<Delay> {
@@ -109,12 +111,12 @@ impl Delays {
 
     /// The smallest delay in seconds, with the difference of the clocks where it was taken one way.
     pub(super) fn base(&self) -> Option<f64> {
-        self.least().map(seconds)
+        self.least.map(seconds)
     }
 
     /// The queueing delay at present in seconds.
     pub(super) fn queued(&self) -> Option<f64> {
-        Some(seconds((self.current()? - self.least()?).max(0)))
+        Some(seconds((self.current()? - self.least?).max(0)))
     }
 
     /// The base is measured from now on.
@@ -125,8 +127,9 @@ impl Delays {
     /// What was measured is the base.
     pub(super) fn renew(&mut self) {
         if let Some(least) = self.renewed.take() {
-            self.minutes = [None; MINUTES];
+            self.forget();
             self.minutes[0] = Some(least);
+            self.least = Some(least);
             // Delays from before the queue was empty say nothing of it.
             self.seen = 0;
         }
@@ -136,8 +139,13 @@ impl Delays {
     pub(super) fn idle(&mut self, now: Time) {
         self.seen = 0;
         if now.since(self.last) > KEPT_IDLE {
-            self.minutes = [None; MINUTES];
+            self.forget();
         }
+    }
+
+    fn forget(&mut self) {
+        self.minutes = [None; MINUTES];
+        self.least = None;
     }
 }
 

@@ -102,6 +102,9 @@ impl Receiver {
             }
             self.holes.push_back(Hole { from: highest, to: from, behind: 0, left: self.echoed });
         }
+        if self.holes.is_empty() {
+            return (None, false);
+        }
         self.holes.iter_mut().for_each(|hole| hole.behind += 1);
         let lost = self.holes.iter().filter(|hole| hole.behind >= BEHIND).map(|hole| hole.left).max();
         self.holes.retain(|hole| hole.behind < BEHIND);

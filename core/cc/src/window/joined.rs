@@ -40,7 +40,7 @@ impl<P: Policy> WindowController<P> {
             stays: start.stays(),
             start,
             policy,
-            max_flight: MaxFlight::new(window.cwnd),
+            max_flight: MaxFlight::new(window.cwnd, f64::from(env.mss)),
             before: None,
             rtt: Nanos::ZERO,
             repairing: false,
@@ -70,8 +70,7 @@ impl<P: Policy> WindowController<P> {
 
     /// The window is set from outside, and this many bytes are in flight.
     pub(crate) fn flies(&mut self, in_flight: u64) {
-        let packets = self.packets(in_flight);
-        self.max_flight.update(packets, self.window.cwnd);
+        self.max_flight.update(in_flight, self.window.cwnd);
     }
 
     /// The window is set to this many packets, within `limit` of maxFS where it grows; the start-up is over, and there is nothing to undo.
@@ -80,7 +79,6 @@ impl<P: Policy> WindowController<P> {
             self.start.on_congestion(Signal::Loss, &mut self.window);
         }
         self.retained = false;
-        let limit = limit(self.max_flight.packets());
         let cwnd = self.max_flight.bound(self.window.cwnd, packets.max(1.0), limit);
         self.window = Window { cwnd, ssthresh: cwnd };
         self.before = None;
@@ -116,8 +114,9 @@ impl<P: Policy> WindowController<P> {
     }
 
     /// limit(maxFS), of the start-up where it is in charge.
-    fn limit(&self, starting: bool) -> f64 {
-        let (window, max_flight) = (&self.window, self.max_flight.packets());
+    #[inline]
+    fn limit(&self, starting: bool, max_flight: f64) -> f64 {
+        let window = &self.window;
         if starting { self.start.limit(window, max_flight) } else { self.policy.limit(window, max_flight) }
     }
 
@@ -126,15 +125,18 @@ impl<P: Policy> WindowController<P> {
     fn bound(&mut self, before: f64, starting: bool) {
         if self.window.cwnd != before {
             // The floor of a reduction does not count as growth.
-            let limit = self.limit(starting).max(MINIMUM_WINDOW);
-            self.window.cwnd = self.max_flight.bound(before, self.window.cwnd, limit);
+            let limit = |max_flight| self.limit(starting, max_flight).max(MINIMUM_WINDOW);
+            let mut max_flight = self.max_flight;
+            self.window.cwnd = max_flight.bound(before, self.window.cwnd, limit);
+            self.max_flight = max_flight;
         }
     }
 
     /// The window is at limit(maxFS): to start-up and policy it does not limit the flow.
     #[inline]
     fn is_unused(&self) -> bool {
-        self.max_flight.packets() < self.window.cwnd && self.limit(self.window.starting()) <= self.window.cwnd
+        let (max_flight, cwnd) = (self.max_flight.packets(), self.window.cwnd);
+        max_flight < cwnd && self.limit(self.window.starting(), max_flight) <= cwnd
     }
 
     /// The policy is in charge, and was held at `held`, if it was when the last acknowledgement came.
@@ -276,11 +278,14 @@ impl<P: Policy> Controller for WindowController<P> {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.flies(ack.in_flight);
         let (before, starting) = (self.window.cwnd, self.window.starting());
-        if ack.window_limited && self.is_unused() {
-            self.take(&Ack { window_limited: false, ..*ack });
+        let unused;
+        let counts = if ack.window_limited && self.is_unused() {
+            unused = Ack { window_limited: false, ..*ack };
+            &unused
         } else {
-            self.take(ack);
-        }
+            ack
+        };
+        self.take(counts);
         self.bound(before, starting);
     }
 
@@ -377,7 +382,7 @@ impl<P: Policy> Controller for WindowController<P> {
         let mss = mss.max(1);
         let scale = f64::from(self.env.mss) / f64::from(mss);
         self.env.mss = mss;
-        self.max_flight.scale(scale);
+        self.max_flight.on_mss(f64::from(mss));
         let mut before = self.before.as_mut();
         if let Some((_, max_flight)) = &mut before {
             *max_flight *= scale;
