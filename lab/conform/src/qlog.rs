@@ -1,7 +1,7 @@
 //! A qlog of another stack: JSON with traces, and JSON text sequences (also with a text in each line), by the schemas of
 //! draft-ietf-quic-qlog-main-schema-09 to -14, of the versions 0.3 and 0.4 before, and of draft-00 to draft-02, whose events are arrays
-//! where they have `event_fields`. Tested with what paceline, noq-proto 1.4.0, quinn-proto 0.11.19 and picoquic of August 2026 write, and
-//! by their sources with the forms of quiche 0.30.0, neqo and quic-go.
+//! where they have `event_fields`. Tested with what paceline, aioquic 1.7.2, ngtcp2 0.12.1, noq-proto 1.4.0, picoquic 1.1.52, quic-go
+//! 0.65.0 and quinn-proto 0.11.19 write, and by their sources with the forms of quiche 0.30.0 and neqo.
 //!
 //! What a file is, its content says: a sequence begins with 0x1e, a text in each line has a second one. Where its header says another
 //! thing, that is a note.

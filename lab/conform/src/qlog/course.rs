@@ -108,7 +108,7 @@ impl Course {
             Step::Metrics { window, in_flight, latest, smoothed, pacing } => {
                 // Only what changed is said: a newer smoothed one says nothing of the latest.
                 self.sampled |= latest.is_some();
-                let rtt = latest.or(smoothed.filter(|_| !self.sampled));
+                let rtt = latest.filter(|rtt| *rtt > 0.0).or(smoothed.filter(|_| !self.sampled));
                 self.heard = None;
                 self.said_at_sending |= left == Some(self.now.t);
                 self.now.window = window.unwrap_or(self.now.window);

@@ -35,8 +35,15 @@ impl<'a> Fields<'a> {
         self.text(key).ok().flatten().or_else(|| self.raw(key).map(|raw| Cow::Borrowed(raw.get())))
     }
 
+    /// The object below a key, or the first of a list of them; nothing of what is neither, as drafts differ in it.
     fn inner(&self, key: &str) -> serde_json::Result<Option<Self>> {
-        self.raw(key).map(Self::of).transpose()
+        let Some(raw) = self.raw(key) else { return Ok(None) };
+        let first = match raw.get().as_bytes().first() {
+            Some(b'{') => Some(raw),
+            Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(raw.get())?.first().copied(),
+            _ => None,
+        };
+        first.filter(|raw| raw.get().starts_with('{')).map(Self::of).transpose()
     }
 
     /// The first of these keys that is there; nothing of what is too large for it.
@@ -127,6 +134,7 @@ pub(super) enum Step {
     Metrics {
         window: Option<f64>,
         in_flight: Option<f64>,
+        /// 0 before the first sample (ngtcp2).
         latest: Option<f64>,
         smoothed: Option<f64>,
         pacing: Option<f64>,
@@ -224,7 +232,7 @@ fn metrics(fields: &Fields<'_>, unit: f64) -> serde_json::Result<Step> {
     Ok(Step::Metrics {
         window: fields.number(&["congestion_window", "cwnd", "current_cwnd"])?,
         in_flight: fields.number(&["bytes_in_flight"])?,
-        latest: latest.map(|rtt| rtt * unit).filter(|rtt| *rtt > 0.0),
+        latest: latest.map(|rtt| rtt * unit),
         smoothed: smoothed.map(|rtt| rtt * unit).filter(|rtt| *rtt > 0.0),
         pacing: fields.number(&["pacing_rate"])?.filter(|rate| *rate > 0.0),
     })
