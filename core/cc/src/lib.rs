@@ -38,6 +38,7 @@ pub mod observe;
 pub mod path_report;
 pub mod path_rtt;
 pub mod prague;
+pub mod qlog;
 pub mod rapid;
 pub mod registry;
 pub mod reno;

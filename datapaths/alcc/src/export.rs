@@ -1,4 +1,4 @@
-//! What other processes see of the sockets: a Unix socket for `paceline top`, metrics for Prometheus, a log for qvis.
+//! What other processes see of the sockets: a Unix socket for `paceline top`, metrics for Prometheus, a qlog.
 //!
 //! Each process listens at `paceline-UID/PID.sock` below `$XDG_RUNTIME_DIR`, `/tmp` or `/run/user/UID`, the first that it can
 //! have; root's at `/run/paceline/PID.sock`. Who connects gets one JSON line about the process ([`Process`]), one a socket
@@ -22,6 +22,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use paceline_cc::foreign::clipped;
+use paceline_cc::qlog::{Form, NotAForm};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::SocketStats;
@@ -42,15 +43,24 @@ pub const METRICS: &str = "PACELINE_METRICS";
 pub const QLOG: &str = "PACELINE_QLOG";
 /// The same, as every program that writes qlogs has it (draft-ietf-quic-qlog-main-schema-14 section 14).
 pub const QLOGDIR: &str = "QLOGDIR";
+/// Which form of it.
+pub const QLOG_FORM: &str = "PACELINE_QLOG_FORM";
 
 /// The variables of these.
-pub const VARIABLES: [Variable; 2] = [
+pub const VARIABLES: [Variable; 3] = [
     Variable {
         name: QLOG,
         option: "qlog",
         value: "DIR",
         default: "none",
         what: "Write a log of each connection into this folder, in the qlog format.",
+    },
+    Variable {
+        name: QLOG_FORM,
+        option: "qlog-form",
+        value: "FORM",
+        default: "today",
+        what: "The form of these logs: `today`, or `0.3` for qvis.",
     },
     Variable {
         name: METRICS,
@@ -68,13 +78,16 @@ pub struct Settings {
     pub metrics: Option<SocketAddr>,
     /// Write a log of each socket into this folder.
     pub qlog: Option<PathBuf>,
+    /// In this form.
+    pub qlog_form: Form,
 }
 
 impl Settings {
-    /// Reads [`METRICS`], [`QLOG`] and, where that is not given, [`QLOGDIR`] of this process. An empty value is as if it were not there.
+    /// Reads [`METRICS`], [`QLOG`] and, where that is not given, [`QLOGDIR`], and [`QLOG_FORM`] of this process. An empty value is as if
+    /// it were not there.
     ///
     /// # Errors
-    /// [`SettingsError`] when [`METRICS`] is not an address.
+    /// [`SettingsError`] when [`METRICS`] is not an address, or [`QLOG_FORM`] not a form.
     pub fn from_env() -> Result<Self, SettingsError> {
         Self::from_vars(|name| std::env::var(name).ok())
     }
@@ -88,6 +101,7 @@ impl Settings {
         Ok(Self {
             metrics: given(METRICS).map(|text| address(&text)).transpose()?,
             qlog: given(QLOG).or_else(|| given(QLOGDIR)).map(PathBuf::from),
+            qlog_form: given(QLOG_FORM).map_or(Ok(Form::default()), |text| form(&text))?,
         })
     }
 
@@ -95,7 +109,8 @@ impl Settings {
     pub fn to_env(&self) -> Vec<(&'static str, String)> {
         let metrics = self.metrics.map(|address| (METRICS, address.to_string()));
         let qlog = self.qlog.as_ref().map(|folder| (QLOG, folder.display().to_string()));
-        metrics.into_iter().chain(qlog).collect()
+        let form = (self.qlog_form != Form::default()).then(|| (QLOG_FORM, self.qlog_form.name().to_owned()));
+        metrics.into_iter().chain(qlog).chain(form).collect()
     }
 }
 
@@ -106,15 +121,31 @@ impl Settings {
 pub fn address(text: &str) -> Result<SocketAddr, SettingsError> {
     let port = text.trim_start_matches(':').parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let address = port.or_else(|_| text.parse());
-    address.ok().filter(|address| address.port() != 0).ok_or_else(|| SettingsError { text: clipped(text) })
+    address.ok().filter(|address| address.port() != 0).ok_or_else(|| SettingsError::Address { text: clipped(text) })
 }
 
-/// A malformed address for metrics.
+fn form(text: &str) -> Result<Form, SettingsError> {
+    text.parse().map_err(|problem| SettingsError::Form { text: clipped(text), problem })
+}
+
+/// A setting that is not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("metrics: '{text}' is not an address; give one such as 127.0.0.1:9464, or a port from 1 to 65535")]
-pub struct SettingsError {
-    /// As given.
-    pub text: String,
+#[non_exhaustive]
+pub enum SettingsError {
+    /// An address for metrics.
+    #[error("metrics: '{text}' is not an address; give one such as 127.0.0.1:9464, or a port from 1 to 65535")]
+    Address {
+        /// As given.
+        text: String,
+    },
+    /// A form of qlogs.
+    #[error("qlog-form: '{text}' is {problem}")]
+    Form {
+        /// As given.
+        text: String,
+        /// Why not.
+        problem: NotAForm,
+    },
 }
 
 /// What an engine has to say.

@@ -61,7 +61,7 @@ fn exchange(address: SocketAddr, request: &[u8]) -> String {
 fn a_process_tells_of_its_sockets() {
     let folder = tempfile::tempdir().unwrap();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let settings = Settings { metrics: Some(free), qlog: Some(folder.path().join("qlog")) };
+    let settings = Settings { metrics: Some(free), qlog: Some(folder.path().join("qlog")), ..Settings::default() };
     let open = Arc::new(AtomicBool::new(true));
     let source = {
         let open = Arc::clone(&open);
@@ -146,16 +146,42 @@ fn a_process_tells_of_its_sockets() {
     let log = fs::read_to_string(log_of(&folder.path().join("qlog"), "-1.sqlog")).unwrap();
     let events: Vec<serde_json::Value> =
         log.lines().map(|line| serde_json::from_str(line.trim_start_matches('\u{1e}')).unwrap()).collect();
-    assert_eq!(events[0]["qlog_format"], "JSON-SEQ");
+    assert!(log.starts_with("\u{1e}{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\",\"serialization_format\":\"application/qlog+json-seq\","));
+    let trace = &events[0]["trace"];
+    let schemas = ["urn:ietf:params:qlog:events:quic-13", paceline_cc::qlog::SCHEMA];
+    assert_eq!(trace["event_schemas"], serde_json::json!(schemas));
+    assert_eq!(trace["common_fields"]["reference_time"]["clock_type"], "system");
     let names: Vec<&str> = events[1..].iter().map(|event| event["name"].as_str().unwrap()).collect();
-    let expected = [
-        "connectivity:connection_started",
-        "recovery:metrics_updated",
-        "paceline:limited_by",
-        "connectivity:connection_closed",
-    ];
+    let expected =
+        ["quic:connection_started", "quic:recovery_metrics_updated", "paceline:limited_by", "quic:connection_closed"];
     assert_eq!(names, expected);
+    assert_eq!(events[1]["data"]["remote"]["port_v4"], 5001);
     assert_eq!(events[2]["data"]["latest_rtt"], 60.0);
+    assert!(events[2]["data"]["paceline_queue_bytes"].is_u64());
+    // Milliseconds since 1970, here after 2020.
+    assert!(events[1..].iter().all(|event| event["time"].as_f64().unwrap() > 1.577e12));
+    logs_have_the_older_form_where_that_is_asked_for();
+}
+
+fn logs_have_the_older_form_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let var = |name: &str| match name {
+        "PACELINE_QLOG" => Some(folder.path().display().to_string()),
+        "PACELINE_QLOG_FORM" => Some("0.3".to_owned()),
+        _ => None,
+    };
+    let settings = Settings::from_vars(var).unwrap();
+    let news = || Some(News { sockets: vec![socket(0)], ..News::default() });
+    drop(Export::start(&settings, || {}, Box::new(news)).unwrap());
+    let log = fs::read_to_string(log_of(folder.path(), "-0.sqlog")).unwrap();
+    let events: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line.trim_start_matches('\u{1e}')).unwrap()).collect();
+    assert_eq!((&events[0]["qlog_version"], &events[0]["qlog_format"]), (&"0.3".into(), &"JSON-SEQ".into()));
+    let names: Vec<&str> = events[1..].iter().map(|event| event["name"].as_str().unwrap()).collect();
+    assert_eq!(names[..2], ["connectivity:connection_started", "recovery:metrics_updated"]);
+    assert!(events[2]["data"]["queue_bytes"].is_u64() && events[2]["time"].as_f64().unwrap() < 1e7);
+    let line = Settings::from_vars(|name| (name == "PACELINE_QLOG_FORM").then(|| "0.5".to_owned())).unwrap_err();
+    assert_eq!(line.to_string(), "qlog-form: '0.5' is not a form of qlog; write today or 0.3");
 }
 
 fn log_of(folder: &Path, end: &str) -> std::path::PathBuf {
@@ -171,7 +197,8 @@ fn an_address_may_be_a_port_of_the_loopback_address() {
     for text in ["", "0", "host", "host:80", "127.0.0.1", "65536", "127.0.0.1:0"] {
         assert!(address(text).is_err(), "{text}");
     }
-    let settings = Settings { metrics: Some(address("9464").unwrap()), qlog: Some("/tmp/logs".into()) };
+    let (metrics, qlog) = (Some(address("9464").unwrap()), Some("/tmp/logs".into()));
+    let settings = Settings { metrics, qlog, qlog_form: paceline_cc::qlog::Form::V03 };
     let vars = settings.to_env();
     let read = Settings::from_vars(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, v)| v.clone()));
     assert_eq!(read, Ok(settings));

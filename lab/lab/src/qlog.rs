@@ -27,43 +27,13 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::observe::{Event, Observer};
+pub use paceline_cc::qlog::{Form, NotAForm, SCHEMA};
 use paceline_cc::{Controller, Time};
 use paceline_experiment::{Layer, Subject, Tap, When};
 use paceline_files::OutputError;
 
 use crate::flow_logs::{FlowLogError, FlowLogs};
 use log::Log;
-
-/// The schema of the events of namespace `paceline` (docs/design/qlog.md), by its URI: a placeholder of a reserved name.
-pub const SCHEMA: &str = "https://paceline.example/122026/paceline.html";
-
-/// Which qlog is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// draft-ietf-quic-qlog-main-schema-14.
-    #[default]
-    Today,
-    /// Version 0.3, which qvis reads.
-    V03,
-}
-
-/// A form that is not known.
-#[derive(Debug, thiserror::Error)]
-#[error("not a form of qlog; write today or 0.3")]
-pub struct NotAForm;
-
-impl FromStr for Form {
-    type Err = NotAForm;
-
-    /// `today`, `0.3`.
-    fn from_str(text: &str) -> Result<Self, NotAForm> {
-        match text {
-            "today" => Ok(Self::Today),
-            "0.3" => Ok(Self::V03),
-            _ => Err(NotAForm),
-        }
-    }
-}
 
 /// How often `paceline:variables` is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

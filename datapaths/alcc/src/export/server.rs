@@ -201,7 +201,11 @@ impl Server {
         };
         let (bell_socket, bell) = Bell::hang()?;
         let scrapes = settings.metrics.map(Scrapes::new).transpose()?;
-        let logs = settings.qlog.as_deref().map(|folder| Logs::open(folder, &this_process())).transpose()?;
+        let logs = settings
+            .qlog
+            .as_deref()
+            .map(|folder| Logs::open(folder, settings.qlog_form, &this_process()))
+            .transpose()?;
         let socket = place.clone().and_then(|place| {
             let file = place.open().and_then(|file| place::identity(&file)).ok()?;
             Some((place, file))

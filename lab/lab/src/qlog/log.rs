@@ -12,7 +12,7 @@ use paceline_transport::HEADER_BYTES;
 use serde_json::{Value, json};
 
 use super::own::{Chirps, Described, hop};
-use super::words::{EXACT, Title, whole};
+use super::words::{EXACT, Title, header, range, stream, whole};
 use super::{Form, Style};
 
 /// Most lost packets of an episode that are named when it proves spurious (our choice).
@@ -70,7 +70,7 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn open(path: &Path, title: &Title<'_>, style: Style, of: &Subject<'_>) -> io::Result<Self> {
         let mut file = Draft::regular(path).map_err(|OutputError { source, .. }| source)?;
-        style.form.header(&mut file, title)?;
+        header(style.form, &mut file, title)?;
         let (mss, moment) = (of.env.mss, of.moment);
         let scenario = title.about.scenario.as_ref().filter(|_| style.form == Form::Today);
         let scenario = scenario.map(|(name, run, seed)| {
@@ -258,7 +258,7 @@ impl Log {
         if bytes == 0 {
             return writeln!(file, r#""frame_type":"ping"}}]}}}}"#);
         }
-        form.stream(file, seq, bytes)?;
+        stream(form, file, seq, bytes)?;
         writeln!(file, "}}]}}}}")?;
         self.numbers.insert((seq, now), number);
         Ok(())
@@ -296,12 +296,12 @@ impl Log {
             r#""header":{{"packet_type":"1RTT","packet_number":{number}}},"raw":{{"length":{HEADER_BYTES}}},"frames":[{{"frame_type":"ack","acked_ranges":["#
         )?;
         if acked.is_empty() {
-            form.range(file, largest, largest)?;
+            range(form, file, largest, largest)?;
         }
         let mut comma = "";
         for run in acked.chunk_by(|a, b| a + 1 == *b) {
             write!(file, "{comma}")?;
-            form.range(file, run[0], run[run.len() - 1])?;
+            range(form, file, run[0], run[run.len() - 1])?;
             comma = ",";
         }
         write!(file, "]")?;

@@ -1,4 +1,4 @@
-//! What the two forms of a log call the same things.
+//! What the two forms of a log have of their own.
 
 use std::io::{self, Write};
 
@@ -16,93 +16,43 @@ pub(super) struct Title<'a> {
     pub about: &'a About,
 }
 
-impl Form {
-    /// The first record.
-    pub(super) fn header(self, out: &mut impl Write, of: &Title<'_>) -> io::Result<()> {
-        let title = json!(format!("{} flow {}", of.name, of.number));
-        let (description, number) = (json!(of.about.text), of.number);
-        match self {
-            // What a file is has to stand in its first 256 bytes (draft-ietf-quic-qlog-main-schema-14 section 3).
-            Self::Today => writeln!(
-                out,
-                "\u{1e}{{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\",\
+/// The first record.
+pub(super) fn header(form: Form, out: &mut impl Write, of: &Title<'_>) -> io::Result<()> {
+    let title = json!(format!("{} flow {}", of.name, of.number));
+    let (description, number) = (json!(of.about.text), of.number);
+    match form {
+        // What a file is has to stand in its first 256 bytes (draft-ietf-quic-qlog-main-schema-14 section 3).
+        Form::Today => writeln!(
+            out,
+            "\u{1e}{{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\",\
                  \"serialization_format\":\"application/qlog+json-seq\",\"title\":{title},\"description\":{description},\
                  \"trace\":{{\"common_fields\":{{\"time_format\":\"relative_to_epoch\",\
                  \"reference_time\":{{\"clock_type\":\"monotonic\",\"epoch\":\"unknown\"}},\"group_id\":\"{number}\"}},\
                  \"vantage_point\":{{\"name\":\"sender\",\"type\":\"server\"}},\
                  \"event_schemas\":[\"urn:ietf:params:qlog:events:quic-13\",\"urn:ietf:params:qlog:events:simulation\",\"{SCHEMA}\"]}}}}"
-            ),
-            Self::V03 => writeln!(
-                out,
-                "\u{1e}{{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":{title},\"description\":{description},\
+        ),
+        Form::V03 => writeln!(
+            out,
+            "\u{1e}{{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":{title},\"description\":{description},\
                  \"trace\":{{\"vantage_point\":{{\"name\":\"sender\",\"type\":\"server\"}},\"title\":{title},\
                  \"description\":{description},\"common_fields\":{{\"time_format\":\"relative\",\"reference_time\":0.0,\
                  \"protocol_type\":[\"paceline\"]}}}}}}"
-            ),
-        }
+        ),
     }
+}
 
-    /// An event of packets.
-    pub(super) const fn packet_sent(self) -> &'static str {
-        match self {
-            Self::Today => "quic:packet_sent",
-            Self::V03 => "transport:packet_sent",
-        }
+/// Data of a stream frame of this length.
+pub(super) fn stream(form: Form, out: &mut impl Write, offset: u64, bytes: u32) -> io::Result<()> {
+    write!(out, r#""frame_type":"stream","stream_id":0,"offset":{offset},"#)?;
+    match form {
+        Form::Today => write!(out, r#""raw":{{"length":{bytes}}}"#),
+        Form::V03 => write!(out, r#""length":{bytes}"#),
     }
+}
 
-    /// An event of packets.
-    pub(super) const fn packet_received(self) -> &'static str {
-        match self {
-            Self::Today => "quic:packet_received",
-            Self::V03 => "transport:packet_received",
-        }
-    }
-
-    /// An event of recovery.
-    pub(super) const fn packet_lost(self) -> &'static str {
-        match self {
-            Self::Today => "quic:packet_lost",
-            Self::V03 => "recovery:packet_lost",
-        }
-    }
-
-    /// An event of recovery.
-    pub(super) const fn parameters_set(self) -> &'static str {
-        match self {
-            Self::Today => "quic:recovery_parameters_set",
-            Self::V03 => "recovery:parameters_set",
-        }
-    }
-
-    /// An event of recovery.
-    pub(super) const fn metrics_updated(self) -> &'static str {
-        match self {
-            Self::Today => "quic:recovery_metrics_updated",
-            Self::V03 => "recovery:metrics_updated",
-        }
-    }
-
-    /// An event of recovery.
-    pub(super) const fn congestion_state_updated(self) -> &'static str {
-        match self {
-            Self::Today => "quic:congestion_state_updated",
-            Self::V03 => "recovery:congestion_state_updated",
-        }
-    }
-
-    /// Data of a stream frame of this length.
-    pub(super) fn stream(self, out: &mut impl Write, offset: u64, bytes: u32) -> io::Result<()> {
-        write!(out, r#""frame_type":"stream","stream_id":0,"offset":{offset},"#)?;
-        match self {
-            Self::Today => write!(out, r#""raw":{{"length":{bytes}}}"#),
-            Self::V03 => write!(out, r#""length":{bytes}"#),
-        }
-    }
-
-    /// Packets from one number to another.
-    pub(super) fn range(self, out: &mut impl Write, from: u64, to: u64) -> io::Result<()> {
-        if self == Self::Today && from == to { write!(out, "[{from}]") } else { write!(out, "[{from},{to}]") }
-    }
+/// Packets from one number to another.
+pub(super) fn range(form: Form, out: &mut impl Write, from: u64, to: u64) -> io::Result<()> {
+    if form == Form::Today && from == to { write!(out, "[{from}]") } else { write!(out, "[{from},{to}]") }
 }
 
 /// The largest number that every reader of JSON has exactly (RFC 8259 section 6).
