@@ -90,6 +90,9 @@ pub(crate) struct Args {
     /// A log of everything that each controller of these flows was informed of and answered, for replay, into this folder.
     #[arg(long, value_name = "DIR")]
     events: Option<PathBuf>,
+    /// With --real: the first 128 bytes of every packet on every link in the first run of each contestant, as pcapng, into this folder.
+    #[arg(long, value_name = "DIR", requires = "real")]
+    pcap: Option<PathBuf>,
     /// The report, one page that opens offline, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -153,7 +156,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for path in &outputs {
         Draft::check(path)?;
     }
-    for folder in [&args.report, &args.qlog, &args.events].into_iter().flatten() {
+    for folder in [&args.report, &args.qlog, &args.events, &args.pcap].into_iter().flatten() {
         paceline_files::check_folder(folder)?;
     }
     let settings = Settings {
@@ -165,6 +168,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         qlog: args.qlog.clone(),
         qlog_style: Style { form: args.qlog_form, variables: args.qlog_variables },
         events: args.events.clone(),
+        pcap: args.pcap.clone(),
         live: args.real.then(Arc::default),
     };
     let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left {msg}", Announce::OnTerminals);

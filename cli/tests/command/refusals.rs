@@ -242,6 +242,7 @@ fn what_others_call_output() {
     all(&Lab::new(), &[(&["race", "small.toml", "--set", "down.queue=cake"], expected)]);
     let expected = "the following required arguments were not provided: --real";
     all(&Lab::new(), &[(&["race", "small.toml", "--interval", "1"], expected)]);
+    all(&Lab::new(), &[(&["race", "small.toml", "--pcap", "captures"], expected)]);
 }
 
 #[cfg(not(feature = "parquet"))]

@@ -1,5 +1,6 @@
 //! A run in real time, as it goes on: counters for observers.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +29,8 @@ pub struct Hooks {
     pub live: Option<Arc<Live>>,
     /// Sees its controllers.
     pub tap: Option<SharedTap>,
+    /// The file, as pcapng, into which the headers of all packets on all links go.
+    pub pcap: Option<PathBuf>,
     /// Where programs work, where they may run.
     pub programs: Option<ProgramPlaces>,
 }

@@ -19,6 +19,11 @@ pub struct FlowLogError {
     pub source: io::Error,
 }
 
+/// The name of a contestant, without what file systems do not take.
+pub(crate) fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' }).collect()
+}
+
 /// The logs `L` of one kind, each found by what it is the log of.
 #[derive(Debug)]
 pub(crate) struct FlowLogs<K, L> {
@@ -44,8 +49,8 @@ impl<K: PartialEq, L> FlowLogs<K, L> {
     }
 
     /// The log of `key`, which `open` makes in this file, for the flow with this number from 1, where there is none; none for
-    /// flows beyond the first [`MAX_FLOWS`]. `flow` counts from 0. The file's name is the contestant's, without what file systems do
-    /// not take, the flow's number, and `suffix`.
+    /// flows beyond the first [`MAX_FLOWS`]. `flow` counts from 0. The file's name is the contestant's, [`plain`], the flow's number,
+    /// and `suffix`.
     pub(crate) fn log(
         &mut self,
         flow: u32,
@@ -61,8 +66,7 @@ impl<K: PartialEq, L> FlowLogs<K, L> {
             return None;
         }
         let number = index + 1;
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "@.=_-".contains(c) { c } else { '-' };
-        let path = self.folder.join(format!("{}-{number}{suffix}", self.name.chars().map(plain).collect::<String>()));
+        let path = self.folder.join(format!("{}-{number}{suffix}", plain(&self.name)));
         match open(&path, number) {
             Ok(log) => {
                 let log = Arc::new(Mutex::new(log));

@@ -1,13 +1,13 @@
 //! A race: every contestant of a scenario, alone on the same path, run after run with the same seeds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use paceline_experiment::{DrivenBy, Live, SharedTap};
 
 use crate::contestant::Contestant;
-use crate::flow_logs::FlowLogError;
+use crate::flow_logs::{FlowLogError, plain};
 use crate::measure::Meter;
 use crate::qlog::{About, Style};
 use crate::record::Run;
@@ -62,6 +62,8 @@ pub struct Settings {
     pub qlog_style: Style,
     /// Write an event log of each controller of these flows into this folder.
     pub events: Option<PathBuf>,
+    /// Real world: write the headers of all packets of the first run of each contestant into this folder, as `CONTESTANT.pcapng`.
+    pub pcap: Option<PathBuf>,
     /// What a run in the real world adds to as it goes on, for someone who watches; of several at once it is their sum.
     pub live: Option<Arc<Live>>,
 }
@@ -185,7 +187,9 @@ impl Task for Job<'_> {
         let wanted = logs.tap().is_some();
         let logs = Arc::new(Mutex::new(logs));
         let tap = wanted.then(|| Arc::clone(&logs) as SharedTap);
-        let observers = Observers { sample_every, tap, live: settings.live.clone(), ..Observers::default() };
+        let pcap = settings.pcap.as_ref().filter(|_| plan.number == 1).map(|folder| capture(folder, contestant));
+        let (live, pcap) = (settings.live.clone(), pcap.transpose()?);
+        let observers = Observers { sample_every, tap, live, pcap, ..Observers::default() };
         let ended = run::run(plan, contestant, settings.world, &observers)?;
         let trusted = ended.trusted();
         std::mem::take(&mut *logs.lock().unwrap_or_else(PoisonError::into_inner)).finish()?;
@@ -195,6 +199,13 @@ impl Task for Job<'_> {
         }
         Ok(Attempt { output: run, trusted })
     }
+}
+
+/// The capture of a contestant in this folder, which is made where it is missing.
+fn capture(folder: &Path, contestant: &Contestant) -> Result<PathBuf, FlowLogError> {
+    let failed = |source| FlowLogError { kind: "pcap", folder: folder.to_owned(), source };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    Ok(folder.join(format!("{}.pcapng", plain(&contestant.to_string()))))
 }
 
 /// The logs of a run that are asked for: those of the first of a contestant.

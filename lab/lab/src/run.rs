@@ -1,6 +1,7 @@
 //! One run: a plan with a contestant, in virtual or in real time. Races, claims, rules, sweeps, environments and Python run their plans
 //! here: where it runs, who sees it, what ends it early and how far it is to be believed are decided once.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -98,6 +99,8 @@ pub struct Observers<'a> {
     pub tap: Option<SharedTap>,
     /// Counters that a run in real time adds to.
     pub live: Option<Arc<Live>>,
+    /// Real world: the file into which the headers of all packets on all links go, as pcapng.
+    pub pcap: Option<PathBuf>,
     /// Ends the run when it is set.
     pub abort: Arc<AtomicBool>,
     /// Where programs that are not ours work; without it none runs.
@@ -164,8 +167,8 @@ pub fn run(plan: &Plan, contestant: &Contestant, world: World, observers: &Obser
     match world {
         World::Sim => simulate(plan, contestant, observers),
         World::Real => {
-            let Observers { sample_every, tap, live, abort, programs, ends: _ } = observers.clone();
-            let hooks = Hooks { abort, live, tap, programs };
+            let Observers { sample_every, tap, live, pcap, abort, programs, ends: _ } = observers.clone();
+            let hooks = Hooks { abort, live, tap, pcap, programs };
             let (flows, outcome, host) = real::run(contestant, plan, sample_every, hooks)?;
             Ok(Ended { flows, outcome, host: Some(host) })
         }

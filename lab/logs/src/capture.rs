@@ -1,10 +1,11 @@
 //! Captured packets: throughput of every direction or flow; of TCP round trips, what is in flight and what is sent again.
 //!
-//! A capture of `paceline emulate` shows each packet where it entered the path and where it left: packets are known again by their
-//! bytes, so that it has one-way delays, and what was dropped on the way. In another capture a packet is seen once.
+//! A capture of `paceline emulate` or of a race shows each packet where it entered a link and where it left: packets are known again by
+//! their bytes, so that it has one-way delays, and what was dropped on the way. A flow is sent where it enters its first hop, and arrives
+//! where it leaves its last. In another capture a packet is seen once.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 use std::net::SocketAddr;
 
@@ -25,12 +26,18 @@ const DRAWN: usize = 6;
 const SMALL: u64 = 100;
 /// Most packets on their way (our choice: about 100 MB).
 const MOST_UNDER_WAY: usize = 1 << 20;
+/// Most hops of a flow that are looked at (our choice: those of the longest way of a race).
+const MOST_HOPS: usize = 64;
 
 /// From whom to whom, by which protocol.
 type Key = (SocketAddr, SocketAddr, u8);
 
 #[derive(Default)]
 struct Flow {
+    /// The hop that it enters first.
+    first: Option<u32>,
+    /// Those that it left, in the order of its way.
+    left: Vec<u32>,
     bytes: u64,
     arrived: Bins,
     tcp: Tcp,
@@ -39,7 +46,46 @@ struct Flow {
     again: Bins,
 }
 
-/// One direction of an emulated path.
+impl Flow {
+    /// Whether a packet that is seen there has just been sent.
+    fn is_sent(&mut self, place: CapturePlace) -> bool {
+        match place {
+            CapturePlace::Anywhere => true,
+            CapturePlace::Entered(hop) => *self.first.get_or_insert(hop) == hop,
+            CapturePlace::Left(_) | CapturePlace::Dropped(_) => false,
+        }
+    }
+
+    /// Whether an acknowledgement that is seen there is at the sender.
+    fn is_heard(&self, place: CapturePlace) -> bool {
+        match place {
+            CapturePlace::Anywhere => true,
+            CapturePlace::Left(hop) => self.first == Some(hop ^ 1),
+            CapturePlace::Entered(_) | CapturePlace::Dropped(_) => false,
+        }
+    }
+
+    /// Counts what comes out at the end of its way, as far as that is known.
+    fn arrive(&mut self, place: CapturePlace, at: u64, bytes: u32) {
+        match place {
+            CapturePlace::Anywhere => {}
+            CapturePlace::Left(hop) => {
+                if !self.left.contains(&hop) && self.left.len() < MOST_HOPS {
+                    self.left.push(hop);
+                    (self.bytes, self.arrived) = Default::default();
+                }
+                if self.left.last() != Some(&hop) {
+                    return;
+                }
+            }
+            CapturePlace::Entered(_) | CapturePlace::Dropped(_) => return,
+        }
+        self.bytes += u64::from(bytes);
+        self.arrived.add(at, f64::from(bytes));
+    }
+}
+
+/// One direction of an emulated link.
 #[derive(Default)]
 struct Way {
     entered: Bins,
@@ -60,18 +106,17 @@ struct Seen {
     all: Bins,
     flows: HashMap<Key, Flow>,
     others: bool,
-    /// Down and up.
-    ways: [Way; 2],
-    /// When a packet entered, by its way and its bytes; of equal ones the first.
-    under_way: HashMap<(usize, u64), u64>,
+    /// By hop.
+    ways: BTreeMap<u32, Way>,
+    /// When a packet entered, by its hop and its bytes; of equal ones the first.
+    under_way: HashMap<(u32, u64), u64>,
     lost_sight: bool,
     /// Packets that left and had not entered.
-    early: HashSet<(usize, u64)>,
+    early: HashSet<(u32, u64)>,
     /// Those that entered then.
     backwards: u64,
     copies: Copies,
     probes: u64,
-    emulated: bool,
 }
 
 pub(crate) fn read(file: &str, from: impl Read, step: Option<Nanos>) -> Result<PlottedLog, FileError> {
@@ -88,79 +133,60 @@ pub(crate) fn read(file: &str, from: impl Read, step: Option<Nanos>) -> Result<P
     Ok(seen.finish(file, notes, step))
 }
 
-/// At which end of its way a packet was seen.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Sender,
-    Receiver,
-    /// It counts for both.
-    Either,
-}
-
 impl Seen {
     fn take(&mut self, packet: &CapturedPacket) {
         self.packets += 1;
         let at = packet.at.saturating_sub(*self.begun.get_or_insert(packet.at)).max(0) as u64;
         self.end = self.end.max(at);
         let bytes = f64::from(packet.bytes);
-        let end = match packet.place {
+        match packet.place {
             CapturePlace::Anywhere if self.copies.is_copy(packet) => return,
-            CapturePlace::Anywhere => End::Either,
-            CapturePlace::Entered(way) => {
-                self.emulated = true;
-                self.ways[way].packets += 1;
-                self.ways[way].entered.add(at, bytes);
-                if self.early.remove(&(way, packet.print)) {
+            CapturePlace::Anywhere => self.all.add(at, bytes),
+            CapturePlace::Entered(hop) => {
+                let way = self.ways.entry(hop).or_default();
+                way.packets += 1;
+                way.entered.add(at, bytes);
+                if self.early.remove(&(hop, packet.print)) {
                     self.backwards += 1;
                 } else if self.under_way.len() < MOST_UNDER_WAY {
-                    self.under_way.entry((way, packet.print)).or_insert(at);
+                    self.under_way.entry((hop, packet.print)).or_insert(at);
                 } else {
                     self.lost_sight = true;
                 }
-                End::Sender
             }
-            CapturePlace::Left(way) => {
-                self.emulated = true;
-                self.left(way, at, packet);
-                End::Receiver
-            }
-            CapturePlace::Dropped => {
-                self.emulated = true;
+            CapturePlace::Left(hop) => self.left(hop, at, packet),
+            CapturePlace::Dropped(link) => {
                 // Which way it went is known by where it entered.
-                for way in [0, 1] {
-                    if self.under_way.remove(&(way, packet.print)).is_some() {
-                        self.ways[way].dropped.add(at, 1.0);
-                        self.ways[way].lost += 1;
-                        break;
-                    }
+                let hops = [2 * link, 2 * link + 1];
+                let entered = hops.into_iter().find(|hop| self.under_way.remove(&(*hop, packet.print)).is_some());
+                let way = self.ways.entry(entered.unwrap_or(hops[0])).or_default();
+                if entered.is_some() {
+                    way.dropped.add(at, 1.0);
+                    way.lost += 1;
                 }
                 return;
             }
-        };
-        if end != End::Sender {
-            self.all.add(at, bytes);
         }
-        self.flow(at, packet, end);
+        self.flow(at, packet);
     }
 
-    fn left(&mut self, way: usize, at: u64, packet: &CapturedPacket) {
-        let left = &mut self.ways[way];
+    fn left(&mut self, hop: u32, at: u64, packet: &CapturedPacket) {
+        let left = self.ways.entry(hop).or_default();
         left.left.add(at, f64::from(packet.bytes));
-        match self.under_way.remove(&(way, packet.print)) {
+        match self.under_way.remove(&(hop, packet.print)) {
             Some(entered) => {
                 let delay = Nanos::from_nanos(at.saturating_sub(entered));
                 left.delay_ms.add(at, delay.as_millis_f64());
                 left.delays.get_or_insert_with(|| Distribution::new(3)).record(delay);
             }
             None if self.early.len() < MOST_UNDER_WAY => {
-                self.early.insert((way, packet.print));
+                self.early.insert((hop, packet.print));
             }
             None => {}
         }
     }
 
-    fn flow(&mut self, at: u64, packet: &CapturedPacket, end: End) {
-        let (sent, arrived) = (end != End::Receiver, end != End::Sender);
+    fn flow(&mut self, at: u64, packet: &CapturedPacket) {
         let key = (packet.from, packet.to, packet.protocol);
         let full = self.flows.len() >= MOST_FLOWS;
         let flow = match self.flows.entry(key) {
@@ -171,12 +197,9 @@ impl Seen {
             }
             Entry::Vacant(vacant) => vacant.insert(Flow::default()),
         };
-        if arrived {
-            flow.bytes += u64::from(packet.bytes);
-            flow.arrived.add(at, f64::from(packet.bytes));
-        }
+        flow.arrive(packet.place, at, packet.bytes);
         let Some(segment) = packet.segment else { return };
-        if sent {
+        if flow.is_sent(packet.place) {
             match flow.tcp.sent(packet.at, &segment) {
                 SegmentMeaning::Nothing => {}
                 SegmentMeaning::New => flow.in_flight.add(at, flow.tcp.in_flight() as f64 / 1e3),
@@ -184,8 +207,8 @@ impl Seen {
                 SegmentMeaning::Probe => self.probes += 1,
             }
         }
-        if arrived
-            && let Some(back) = self.flows.get_mut(&(packet.to, packet.from, packet.protocol))
+        if let Some(back) = self.flows.get_mut(&(packet.to, packet.from, packet.protocol))
+            && back.is_heard(packet.place)
             && let Some(NewlyAcked { rtt: Some(rtt), .. }) = back.tcp.acknowledged(packet.at, &segment)
         {
             back.rtt_ms.add(at, rtt as f64 / 1e6);
@@ -193,7 +216,7 @@ impl Seen {
     }
 
     fn finish(self, file: &str, mut notes: Vec<String>, step: Option<Nanos>) -> PlottedLog {
-        let emulated = self.emulated;
+        let emulated = !self.ways.is_empty();
         let grid = Grid::new(self.end.max(1), step);
         let seconds = grid.seconds().max(1e-3);
         let mut charts = Vec::new();
@@ -204,15 +227,27 @@ impl Seen {
             }
         };
         if emulated {
-            let ways = || ["down", "up"].into_iter().zip(&self.ways);
+            let several = self.ways.keys().any(|hop| *hop > 1);
+            let named = |hop: u32| {
+                let way = ["down", "up"][(hop % 2) as usize];
+                if several { format!("link {} {way}", hop / 2 + 1) } else { way.to_owned() }
+            };
+            // Of a single link both directions, also where nothing went one way.
+            let mut ways = self.ways;
+            for hop in 0..if several { 0 } else { 2 } {
+                ways.entry(hop).or_default();
+            }
+            let ways: Vec<(String, Way)> = ways.into_iter().map(|(hop, way)| (named(hop), way)).collect();
             let of = |points: fn(&Way, Grid) -> Option<Points>| {
-                let curve = |((name, way), class)| Some(Curve::new(name, class, points(way, grid)?));
-                ways().zip(CLASSES).filter_map(curve).collect::<Vec<_>>()
+                let curve = |((name, way), class): (&(String, Way), _)| {
+                    Some(Curve::new(name.as_str(), class, points(way, grid)?))
+                };
+                ways.iter().zip(CLASSES).filter_map(curve).collect::<Vec<_>>()
             };
             push("throughput, Mbit/s", of(|way, grid| Some(way.left.rates(grid, 8e-6))));
             push("one-way delay, ms", of(|way, grid| way.delay_ms.any().map(|delays| delays.means(grid))));
             push("dropped, packets/s", of(|way, grid| way.dropped.any().map(|dropped| dropped.rates(grid, 1.0))));
-            for (name, way) in ways() {
+            for (name, way) in &ways {
                 let mut figure = |what, value| figures.push(LogFigure::new(name, what, value));
                 figure("entered, Mbit/s", way.entered.sum() * 8e-6 / seconds);
                 figure("throughput, Mbit/s", way.left.sum() * 8e-6 / seconds);

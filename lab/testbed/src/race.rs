@@ -5,6 +5,7 @@
 //! How late the host released packets stands beside them ([`HostFigures`]) and in no figure. What differs from the simulator:
 //! whatever the host's senders, receivers and timers do takes time, and what a kernel flow is, [`crate::tcp`] says.
 
+mod capture;
 mod content;
 mod cross;
 mod datagrams;
@@ -194,8 +195,9 @@ pub fn run(config: Config<Frame>) -> Result<Finished, TestbedError> {
 ///
 /// # Errors
 /// As [`run`], and [`TestbedError::Aborted`] when it was aborted. A flow's thread that does not end within two seconds then is left behind.
+/// When [`Hooks::pcap`] cannot be written.
 pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Result<Finished, TestbedError> {
-    let Hooks { abort, live, tap: observing, programs: _ } = hooks;
+    let Hooks { abort, live, tap: observing, pcap, programs: _ } = hooks;
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let (shown, routers) = (topology.shown(), topology.routers().to_vec());
     let (graph, mut paths) = topology.into_parts();
@@ -240,7 +242,9 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
         RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths).shown_by(live);
     let tap = tap.fetching(&hosts.graph, flows, &routers.fetches).telling(observing, &hosts.graph, flows);
     let mut tap: Option<Box<dyn EmulatorTap>> = Some(Box::new(tap));
-    let taps = if tunnel.is_some() { Vec::new() } else { tap.take().into_iter().collect() };
+    let mut taps =
+        pcap.map(|file| capture::begin(&file, clock, &hosts.graph)).transpose()?.into_iter().collect::<Vec<_>>();
+    taps.extend(tap.take_if(|_| tunnel.is_none()));
     let base = [paths[0].least(), paths[1].least()];
     let network = nodes.join(paths, taps, clock, Lateness::BOUND)?;
     let tunnel = match (tunnel, tap, network.sites()) {
@@ -275,6 +279,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     // The emulator's failure is the cause of whatever else went wrong.
     let (mut report, ended) = (report?, ended?);
     let inside = inside.map_err(TestbedError::Tunnel)?;
+    report.troubles.pop().map_or(Ok(()), Err)?;
     report.taps.extend(inside.flatten());
     let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by(kernels)));
     let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {

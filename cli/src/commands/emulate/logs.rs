@@ -25,7 +25,7 @@ pub(super) fn open(args: &Args, clock: Clock, ways: &Ways) -> anyhow::Result<Vec
     }
     if let Some(path) = &args.log {
         let name = format!("--log {}", path.display());
-        let log = Pcapng::new(&name, Draft::create(path)?, clock, Pcapng::HEADERS, place).context(name)?;
+        let log = Pcapng::new(&name, Draft::create(path)?, clock, Pcapng::HEADERS, &[], place).context(name)?;
         taps.push(Box::new(log));
     }
     if let Some(path) = &args.mahimahi_log {

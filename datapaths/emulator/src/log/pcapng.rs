@@ -2,7 +2,7 @@
 //!
 //! Source: draft-ietf-opsawg-pcapng. Interfaces `near` and `far` are the two ends of the path: a packet is inbound where it
 //! entered and outbound where it left, at its logical time in nanoseconds. Packets dropped on the way show once more on an
-//! interface `dropped`, at the time of the drop.
+//! interface `dropped`, at the time of the drop. Of several links each has three, `NAME near` and so on.
 //!
 //! The link type is Linux "cooked" capture, 16 bytes before each packet
 //! (<https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL.html>), and not raw IP: up to libpcap 1.10.3 (`sf-pcapng.c`), which
@@ -23,7 +23,7 @@ use crate::emulator::{EmulatorTap, Passage};
 use crate::log::{LogLost, Sink};
 use paceline_linux::clock::Clock;
 
-/// Interfaces by their numbers in the file.
+/// Interfaces of a link by their numbers in the file, those of the links before it not counted.
 const INTERFACES: [&str; 3] = ["near", "far", "dropped"];
 const NEAR: u32 = 0;
 const FAR: u32 = 1;
@@ -78,7 +78,7 @@ impl Pcapng {
     pub const HEADERS: usize = 128;
 
     /// Begins a log that keeps the first `snap` bytes of each packet. `name` is for messages; `clock` is the emulator's;
-    /// `place` puts the written file in its place.
+    /// `links` are the names of its links where it has several; `place` puts the written file in its place.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -87,18 +87,21 @@ impl Pcapng {
         file: W,
         clock: Clock,
         snap: usize,
+        links: &[&str],
         place: impl FnOnce(W) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
         let mut sink = Sink::new(file, place)?;
         put(&mut sink, &mut section())?;
-        for name in INTERFACES {
-            let snaplen = u32::try_from(COOKED + snap).unwrap_or(0);
-            put(&mut sink, &mut interface(name, snaplen))?;
+        let snaplen = u32::try_from(COOKED + snap).unwrap_or(0);
+        let links = if links.len() > 1 { links } else { &[""] };
+        for (link, name) in links.iter().flat_map(|link| INTERFACES.map(|name| (link, name))) {
+            put(&mut sink, &mut interface(format!("{link} {name}").trim_start(), snaplen))?;
         }
         Ok(Self { name: name.to_owned(), sink, clock, snap, trouble: None, kept: BTreeMap::new(), count: 0 })
     }
 
-    fn write(&mut self, passage: &Passage<'_>, interface: u32, flags: u32) {
+    fn write(&mut self, passage: &Passage<'_>, end: u32, flags: u32) {
+        let interface = (passage.link * INTERFACES.len()) as u32 + end;
         let mut data = cooked(passage.bytes, flags).to_vec();
         data.extend_from_slice(&passage.bytes[..passage.bytes.len().min(self.snap)]);
         let packet = Packet {
@@ -194,13 +197,13 @@ fn cooked(packet: &[u8], flags: u32) -> [u8; COOKED] {
 
 impl EmulatorTap for Pcapng {
     fn entered(&mut self, passage: &Passage<'_>) {
-        let interface = if passage.direction == DumbbellWay::Down { FAR } else { NEAR };
-        self.write(passage, interface, INBOUND);
+        let end = if passage.direction == DumbbellWay::Down { FAR } else { NEAR };
+        self.write(passage, end, INBOUND);
     }
 
     fn left(&mut self, passage: &Passage<'_>) {
-        let interface = if passage.direction == DumbbellWay::Down { NEAR } else { FAR };
-        self.write(passage, interface, OUTBOUND);
+        let end = if passage.direction == DumbbellWay::Down { NEAR } else { FAR };
+        self.write(passage, end, OUTBOUND);
     }
 
     fn dropped(&mut self, passage: &Passage<'_>) {
@@ -235,7 +238,7 @@ mod tests {
             Ok(())
         };
         let clock = Clock::new();
-        let mut log = Pcapng::new("p.pcapng", Vec::new(), clock, 40, place).unwrap();
+        let mut log = Pcapng::new("p.pcapng", Vec::new(), clock, 40, &[], place).unwrap();
         let bytes: Vec<u8> = (0x45..0x45 + 60).collect();
         let six: Vec<u8> = (0x60..0x60 + 40).collect();
         let at = Time::from_nanos(1_000_000_007);
@@ -301,9 +304,44 @@ mod tests {
     }
 
     #[test]
+    fn each_of_several_links_has_interfaces_of_its_own() {
+        let file = Arc::new(Mutex::new(Vec::new()));
+        let placed = Arc::clone(&file);
+        let place = move |written| {
+            *placed.lock().unwrap() = written;
+            Ok(())
+        };
+        let mut log = Pcapng::new("p.pcapng", Vec::new(), Clock::new(), 40, &["first", "second"], place).unwrap();
+        let (bytes, at, delay) = ([0x45; 60], Time::from_millis(1), DelaySplit::default());
+        let (direction, marked, reason) = (DumbbellWay::Up, false, None);
+        for link in [0, 1] {
+            let bytes = &bytes;
+            let passage =
+                Passage { link, direction, id: 0, bytes, entered: at, at, released: at, delay, marked, reason };
+            log.entered(&passage);
+            log.dropped(&passage);
+        }
+        log.finish().unwrap();
+        let file = file.lock().unwrap();
+        let (_, capture) = parse_pcapng(&file).unwrap();
+        let (mut names, mut interfaces) = (Vec::new(), Vec::new());
+        for block in capture.sections.iter().flat_map(|section| &section.blocks) {
+            match block {
+                Block::InterfaceDescription(interface) => {
+                    names.push(interface.options[0].as_str().unwrap().to_owned());
+                }
+                Block::EnhancedPacket(packet) => interfaces.push(packet.if_id),
+                _ => {}
+            }
+        }
+        let expected = ["first near", "first far", "first dropped", "second near", "second far", "second dropped"];
+        assert_eq!((names, interfaces), (expected.map(str::to_owned).to_vec(), vec![0, 2, 3, 5]));
+    }
+
+    #[test]
     fn a_log_that_cannot_be_written_is_one_line() {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let mut log = Pcapng::new("p.pcapng", full, Clock::new(), 40, |_| Ok(())).unwrap();
+        let mut log = Pcapng::new("p.pcapng", full, Clock::new(), 40, &[], |_| Ok(())).unwrap();
         let lost = "p.pcapng: the packet log is lost: No space left on device (os error 28)";
         assert_eq!(log.finish().unwrap_err().to_string(), lost);
     }

@@ -20,6 +20,8 @@ pub(super) struct Flows {
     ends: BTreeMap<(SocketAddr, SocketAddr), u32>,
     segments: Vec<Kept>,
     sent: Vec<u64>,
+    /// The hop that each enters first, where links are emulated.
+    first: Vec<Option<u32>>,
     copies: Copies,
 }
 
@@ -32,24 +34,35 @@ struct Kept {
 }
 
 impl Flows {
+    /// Keeps what is seen of a segment at the end of a sender: where it enters its first hop, or leaves the other hop of the link
+    /// where a sender's segments enter.
     pub(super) fn take(&mut self, file: &str, packet: &CapturedPacket) -> Result<(), FileError> {
         let Some(segment) = packet.segment else { return Ok(()) };
         match packet.place {
-            CapturePlace::Dropped => return Ok(()),
+            CapturePlace::Dropped(_) => return Ok(()),
             CapturePlace::Anywhere if self.copies.is_copy(packet) => return Ok(()),
             _ => {}
+        }
+        let next = self.sent.len() as u32;
+        let flow = *self.ends.entry((packet.from, packet.to)).or_insert(next);
+        if flow == next {
+            self.sent.push(0);
+            self.first.push(None);
+        }
+        let back = self.ends.get(&(packet.to, packet.from)).copied();
+        match packet.place {
+            CapturePlace::Entered(hop) if *self.first[flow as usize].get_or_insert(hop) != hop => return Ok(()),
+            CapturePlace::Left(hop) if back.is_none_or(|back| self.first[back as usize] != Some(hop ^ 1)) => {
+                return Ok(());
+            }
+            CapturePlace::Left(_) => {}
+            _ => self.sent[flow as usize] += u64::from(segment.bytes),
         }
         if self.segments.len() >= MOST_SEGMENTS {
             let problem =
                 "it has more than 6 million TCP segments; cut it (editcap -c), or filter the flow (tcpdump port N)";
             return Err(FileError::new(file, packet.number, problem));
         }
-        let next = self.sent.len() as u32;
-        let flow = *self.ends.entry((packet.from, packet.to)).or_insert(next);
-        if flow == next {
-            self.sent.push(0);
-        }
-        self.sent[flow as usize] += u64::from(segment.bytes);
         self.segments.push(Kept { at: packet.at, place: packet.place, flow, segment });
         Ok(())
     }
@@ -73,7 +86,6 @@ impl Flows {
         self.segments.sort_by_key(|kept| kept.at);
         let mut sender = Sender::default();
         for kept in &self.segments {
-            // An emulated path is seen from the sender's end.
             match kept.place {
                 CapturePlace::Anywhere | CapturePlace::Entered(_) if kept.flow == flow => {
                     sender.sent(kept.at, &kept.segment);

@@ -134,15 +134,16 @@ fn tunnel(packet: &CapturedPacket) -> Option<&'static str> {
     TUNNELS.iter().find(|(protocol, _)| *protocol == packet.protocol).map(named)
 }
 
-/// Where an emulated path shows a packet: which end, and whether it came in there.
+/// Where an emulated path shows a packet: which end of which link, and whether it came in there.
 fn place(record: &Record<'_>, found: Internet<'_>) -> CapturePlace {
-    match (record.end, found.sent) {
-        (None, _) => CapturePlace::Anywhere,
-        (Some(End::Dropped), _) => CapturePlace::Dropped,
-        (Some(End::Far), Some(true)) => CapturePlace::Left(1),
-        (Some(End::Far), _) => CapturePlace::Entered(0),
-        (Some(End::Near), Some(true)) => CapturePlace::Left(0),
-        (Some(End::Near), _) => CapturePlace::Entered(1),
+    let Some((link, end)) = record.end else { return CapturePlace::Anywhere };
+    let (down, up) = (2 * link, 2 * link + 1);
+    match (end, found.sent) {
+        (End::Dropped, _) => CapturePlace::Dropped(link),
+        (End::Far, Some(true)) => CapturePlace::Left(up),
+        (End::Far, _) => CapturePlace::Entered(down),
+        (End::Near, Some(true)) => CapturePlace::Left(down),
+        (End::Near, _) => CapturePlace::Entered(up),
     }
 }
 

@@ -22,17 +22,18 @@ pub struct CapturedSegment {
     pub closed: bool,
 }
 
-/// Where in a capture of an emulated path (`paceline emulate --log`) a packet was seen; ways are 0 down, 1 up.
+/// Where in a capture of emulated links (`paceline emulate --log`, `race --pcap`) a packet was seen. Hops are numbered as those of a
+/// race: of link `n` down is `2 n`, up `2 n + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapturePlace {
     /// In another capture: the only place.
     Anywhere,
-    /// Where it entered the path.
-    Entered(usize),
-    /// Where it left the path.
-    Left(usize),
-    /// Where it was dropped.
-    Dropped,
+    /// Where it entered this hop.
+    Entered(u32),
+    /// Where it left this hop.
+    Left(u32),
+    /// Where it was dropped on this link.
+    Dropped(u32),
 }
 
 /// A captured IP packet.

@@ -30,7 +30,7 @@ pub(super) struct Link {
     pub fcs: u32,
 }
 
-/// An end of an emulated path, by the names of interfaces that `paceline emulate --log` writes.
+/// An end of an emulated link, by the names of interfaces that `paceline emulate --log` and `race --pcap` write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Near,
@@ -47,7 +47,8 @@ pub(super) struct Record<'a> {
     pub link: Link,
     /// A number for each interface of each section.
     pub interface: u32,
-    pub end: Option<End>,
+    /// Which link, and where on it.
+    pub end: Option<(u32, End)>,
     /// Bytes of the whole frame on the wire.
     pub wire: u32,
     /// What was kept of it.

@@ -21,7 +21,9 @@ const NAME: u16 = 2;
 const RESOLUTION: u16 = 9;
 const FCS: u16 = 13;
 const OFFSET: u16 = 14;
-/// The interfaces of an emulated path, in the order in which `paceline emulate --log` writes them.
+/// Most emulated links that are told apart (our choice: more than a race has).
+const MOST_LINKS: usize = 64;
+/// The interfaces of an emulated link, in the order in which they are written; of several links their names stand before these.
 const ENDS: [(&[u8], End); 3] = [(b"near", End::Near), (b"far", End::Far), (b"dropped", End::Dropped)];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,7 +88,7 @@ impl Interface {
 struct Section {
     order: Order,
     interfaces: Vec<Interface>,
-    /// The first interfaces have the names of [`ENDS`].
+    /// So many of the first interfaces have the names of [`ENDS`], link by link.
     named: usize,
     /// Interfaces of the sections before.
     before: u32,
@@ -172,13 +174,12 @@ impl Section {
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
             return Err(Halt::at(self.number, format!("its interface {} is not described", packet.interface)));
         };
-        let named = self.named == ENDS.len();
         let record = Record {
             number: self.number,
             at: packet.time.map(|(high, low)| interface.time(high, low)),
             link: interface.link,
             interface: self.before + packet.interface,
-            end: ENDS.get(packet.interface as usize).filter(|_| named).map(|(_, end)| *end),
+            end: self.end(packet.interface),
             wire: packet.wire,
             frame: packet.frame,
         };
@@ -190,11 +191,19 @@ impl Section {
     fn describe(&mut self, block: &InterfaceDescriptionBlock<'_>) {
         let name = block.options.iter().find(|option| option.code.0 == NAME);
         let name = name.and_then(|option| option.as_bytes().ok()).map(|name| name.split(|byte| *byte == 0).next());
-        let place = self.interfaces.len();
-        if place == self.named && ENDS.get(place).is_some_and(|(end, _)| name == Some(Some(end))) {
+        let (place, name) = (self.interfaces.len(), name.flatten().unwrap_or_default());
+        let (end, _) = ENDS[place % ENDS.len()];
+        let of_link = || name.strip_suffix(end).is_some_and(|link| link.ends_with(b" "));
+        if place == self.named && place < MOST_LINKS * ENDS.len() && (name == end || of_link()) {
             self.named += 1;
         }
         self.interfaces.push(Interface::new(block, self.order));
+    }
+
+    /// Which link an interface is of, and where on it.
+    fn end(&self, interface: u32) -> Option<(u32, End)> {
+        let (ends, place) = (ENDS.len(), interface as usize);
+        (place < self.named / ends * ends).then(|| ((place / ends) as u32, ENDS[place % ends].1))
     }
 
     /// Interface, drops, time in two halves, kept and whole length, and the packet.

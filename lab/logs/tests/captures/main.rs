@@ -1,6 +1,7 @@
 //! Captures in every form that tcpdump and Wireshark read: the same flow has the same figures, and what is not read has its name.
 
 mod file;
+mod links;
 mod seeds;
 
 use file::{BEGUN, Blocks, Link, MS, Pcap, Seen, flow, four, six};

@@ -3,6 +3,7 @@
 use std::io;
 
 use paceline_cc::{Misfit, Spec};
+use paceline_emulator::log::LogLost;
 use paceline_emulator::world::WorldError;
 use paceline_experiment::endpoints::NotSimulated;
 use paceline_linux::namespace::NamespaceError;
@@ -146,6 +147,9 @@ pub enum TestbedError {
     /// The emulator ended before the flows.
     #[error("the emulator stopped")]
     EmulatorStopped,
+    /// The capture of its packets cannot be written.
+    #[error(transparent)]
+    Capture(#[from] LogLost),
     /// What the emulator saw is gone.
     #[error("the emulator lost its recorder; please report it")]
     NoRecorder,
