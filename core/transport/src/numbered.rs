@@ -87,6 +87,8 @@ pub struct NumberedNews<'a> {
     /// Bytes in flight as the datapath counts them, after what was delivered and before what was lost, where it has packets of whose end it
     /// does not report (acknowledgements alone, MTU probes). They are forgotten after a while, at once where this is zero.
     pub in_flight: Option<u64>,
+    /// RTT of the newest packet, where the datapath measured it better than it knows when packets leave: this then says when that one left.
+    pub rtt: Option<Nanos>,
 }
 
 impl Numbered {
@@ -286,6 +288,11 @@ impl Numbered {
     /// News of what is in [`Numbered::fresh`] and perhaps in [`Numbered::lost`].
     fn take(&mut self, now: Time, prior_in_flight: u64, news: &NumberedNews<'_>) -> Option<Nanos> {
         let overtaken = self.front.map_or(Time::ZERO, |front| front.sent_at);
+        if let Some(rtt) = news.rtt
+            && let Some(newest) = self.fresh.iter_mut().max_by_key(|fresh| fresh.packet.serial)
+        {
+            newest.packet.sent_at = now - rtt;
+        }
         let mut delivery = self.deliver(now);
         if let Some(bytes) = news.in_flight {
             let rtt = self.driver.rtt().smoothed().max(delivery.rtt);

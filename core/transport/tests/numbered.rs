@@ -397,6 +397,15 @@ fn a_datapath_that_counts_what_is_in_flight_has_the_last_word() {
 }
 
 #[test]
+fn an_rtt_of_the_datapath_says_when_the_newest_left() {
+    let mut flow = Watched::sent(Ecn::Off, 0..3);
+    let measured = NumberedNews { rtt: Some(Nanos::from_millis(25)), ..NumberedNews::default() };
+    assert_eq!(flow.flow.acked(at(40), [1_u64, 0], &measured), Some(Nanos::from_millis(25)));
+    assert_eq!(flow.flow.rtt().min(), Nanos::from_millis(25));
+    assert_eq!(flow.flow.acked(at(50), [2_u64], &NumberedNews::default()), Some(Nanos::from_millis(50)));
+}
+
+#[test]
 fn a_packet_may_leave_when_it_is_due_and_has_room() {
     let flow = Watched::sent(Ecn::Off, 0..9);
     assert!(flow.flow.may_send(at(0), 1000) && !flow.flow.may_send(at(0), 1001));
