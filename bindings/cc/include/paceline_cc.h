@@ -452,6 +452,7 @@ struct paceline_arrived {
 #define PACELINE_NEWS_SUM 1u /* `bytes` and `newest` in place of `acked` */
 #define PACELINE_NEWS_PERSISTENT 2u /* All that was sent within the persistent congestion period was lost (RFC 9002 section 7.6) */
 #define PACELINE_NEWS_IN_FLIGHT 4u /* `in_flight` is known */
+#define PACELINE_NEWS_RTT 8u /* `rtt` is known */
 
 /* An acknowledgement. */
 struct paceline_news {
@@ -467,6 +468,7 @@ struct paceline_news {
 	uint64_t bytes; /* Newly acknowledged, where it is not known which packets */
 	uint64_t newest; /* Number of the newest of them */
 	uint64_t in_flight; /* Bytes in flight before the losses, of a transport that has packets of whose end it does not report */
+	uint64_t rtt; /* Of the newest packet, where the transport measures it better than it reports when packets leave */
 };
 
 /*

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use paceline_cc::{Env, Time};
+use paceline_cc::{Env, Nanos, Time};
 use paceline_transport::{Numbered, NumberedAck, NumberedNews, PaceStyle, SenderConfig};
 
 use crate::controller::{Report, build, describe, parse};
@@ -18,6 +18,7 @@ const ARRIVED_AT: u32 = 8;
 const NEWS_SUM: u32 = 1;
 const NEWS_PERSISTENT: u32 = 2;
 const NEWS_IN_FLIGHT: u32 = 4;
+const NEWS_RTT: u32 = 8;
 
 /// Room for the lists of an acknowledgement: more than a window of most, so that an allocation in the middle of a flow is rare.
 const ROOM: usize = 1024;
@@ -114,7 +115,8 @@ pub unsafe extern "C" fn paceline_flow_news(flow: *mut Handle<NumberedFlow>, new
     unsafe {
         event(flow, |NumberedFlow { flow, acked }, clock| {
             let news = read(news)?;
-            let given = flags(news.flags, NEWS_SUM | NEWS_PERSISTENT | NEWS_IN_FLIGHT, "paceline_news.flags")?;
+            let given =
+                flags(news.flags, NEWS_SUM | NEWS_PERSISTENT | NEWS_IN_FLIGHT | NEWS_RTT, "paceline_news.flags")?;
             let now = clock.at(news.now)?;
             List { first: news.acked, count: news.acked_count, stride: news.acked_size }
                 .read_into(acked, paceline_arrived::ack)?;
@@ -123,6 +125,7 @@ pub unsafe extern "C" fn paceline_flow_news(flow: *mut Handle<NumberedFlow>, new
                 persistent: given & NEWS_PERSISTENT != 0,
                 ce_packets: news.ce_packets,
                 in_flight: (given & NEWS_IN_FLIGHT != 0).then_some(news.in_flight),
+                rtt: (given & NEWS_RTT != 0).then(|| Nanos::from_nanos(news.rtt)),
             };
             clock.advance(now);
             if given & NEWS_SUM != 0 {

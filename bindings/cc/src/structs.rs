@@ -129,7 +129,7 @@ structs! {
     /// An acknowledgement of a flow.
     sized paceline_news {
         size: u32, flags: u32, now: u64, acked: *const paceline_arrived, acked_count: u32, acked_size: u32,
-        lost: *const u64, lost_count: u32, ce_packets: u32, bytes: u64, newest: u64, in_flight: u64,
+        lost: *const u64, lost_count: u32, ce_packets: u32, bytes: u64, newest: u64, in_flight: u64, rtt: u64,
     }
 
     /// The counters of a TCP.

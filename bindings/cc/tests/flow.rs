@@ -109,7 +109,8 @@ fn numbers_mean_what_they_mean_in_rust() {
                 let sum = spec == "cubic" && step > 1000;
                 let newest = acked.last().copied().unwrap_or_default();
                 let news = paceline_news {
-                    flags: u32::from(sum),
+                    flags: u32::from(sum) | u32::from(spec == "copa") << 3,
+                    rtt: 20_000_000 + step,
                     now,
                     acked: list.as_ptr(),
                     acked_count: list.len() as u32,
@@ -121,7 +122,8 @@ fn numbers_mean_what_they_mean_in_rust() {
                     ..paceline_news::zero()
                 };
                 done(paceline_flow_news(flow, &raw const news));
-                let said = NumberedNews { lost: &lost, ..NumberedNews::default() };
+                let rtt = (spec == "copa").then(|| Nanos::from_nanos(20_000_000 + step));
+                let said = NumberedNews { lost: &lost, rtt, ..NumberedNews::default() };
                 if sum {
                     own.acked_bytes(at, 1200 * acked.len() as u64, newest, &said);
                 } else {
@@ -158,7 +160,7 @@ fn numbers_mean_what_they_mean_in_rust() {
             }
             assert_eq!(answers(), answers_of(&own), "{spec} {step}");
         }
-        assert!(own.bytes_delivered() > 200_000, "{spec}: {}", own.bytes_delivered());
+        assert!(own.bytes_delivered() > 100_000, "{spec}: {}", own.bytes_delivered());
         // SAFETY: as above; then it is not used again.
         unsafe {
             assert_eq!(paceline_flow_sent(flow, u64::MAX - 1, 0, 1200, 0, 0, null_mut()), -1);
