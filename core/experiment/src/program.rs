@@ -248,6 +248,8 @@ pub struct ProgramEnd {
     pub ended: Time,
     /// CPU time of all its processes.
     pub cpu: Nanos,
+    /// Its output was longer than what is kept.
+    pub cut: bool,
 }
 
 /// What is seen of a flow from outside, beside delays and losses. `None`: not of this protocol.

@@ -6,12 +6,14 @@
 //! whatever the host's senders, receivers and timers do takes time, and what a kernel flow is, [`crate::tcp`] says.
 
 mod capture;
+mod check;
 mod content;
 mod cross;
 mod datagrams;
 mod error;
 mod hosts;
 mod kernel;
+pub mod programs;
 #[cfg(feature = "quic")]
 mod quic;
 mod requests;
@@ -31,7 +33,9 @@ use std::time::Duration;
 
 use paceline_cc::{Ability, Distribution, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
-use paceline_experiment::{Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Recorder, Way};
+use paceline_experiment::{
+    Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, ProgramOutcome, Recorder, Way,
+};
 use paceline_path::{Count, Path, Schedule};
 use paceline_transport::SenderStats;
 
@@ -44,6 +48,7 @@ use paceline_emulator::frame::Frame;
 use paceline_emulator::world::{Network, Nodes, Site, Wire, WorldError};
 use paceline_linux::clock::{Clock, Lateness};
 
+pub use check::{check, check_tunnel};
 pub use error::{FlowError, Refused, TestbedError};
 #[cfg(feature = "ebpf")]
 pub use telemetry::TelemetryError;
@@ -51,7 +56,8 @@ pub use telemetry::TelemetryError;
 pub(crate) use telemetry::prepare as prepare_telemetry;
 
 use content::Routers;
-use hosts::{Hosts, MOST_LINKS};
+use hosts::Hosts;
+use programs::Programs;
 use rows::Place;
 pub(crate) use tap::SharedTruth;
 use tap::{Glimpse, RaceTap, Shown};
@@ -100,70 +106,6 @@ pub struct HostFigures {
     pub trusted: bool,
 }
 
-/// Differences from the simulator for these flows over this graph, one line each.
-///
-/// # Errors
-/// The first thing that the real world cannot do, and how to fix it.
-pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, Refused> {
-    let links = Hosts::new(graph, flows).graph.hops().len() / 2;
-    if links > MOST_LINKS {
-        return Err(Refused::Links { links });
-    }
-    let mut notes = Vec::new();
-    let mut ecn = None;
-    if flows.len() > MOST || cross.len() > MOST {
-        return Err(Refused::Flows);
-    }
-    for flow in flows {
-        let mut in_kernel = |below: Below| {
-            if flow.mss > 1448 || flow.mss < 76 {
-                return Err(Refused::Mss { mss: flow.mss });
-            }
-            if ecn.replace(below.kernel.ecn).is_some_and(|before| before != below.kernel.ecn) {
-                return Err(Refused::MixedEcn { controller: flow.controller.clone() });
-            }
-            Ok(below.notes)
-        };
-        let real = rows::of(flow)?;
-        if flow.telemetry.is_some() {
-            if !real.carries_telemetry {
-                notes.push(format!("{}: telemetry: in the real world TCP alone carries it", contestant(flow)));
-            } else if LOADING.is_none() {
-                return Err(Refused::NoTelemetry);
-            }
-        }
-        if (flow.remembered.is_some() || flow.remember) && !real.lends_memory {
-            notes.push(format!("{}: remembered: in the real world UDP and ICN alone begin with it", contestant(flow)));
-        }
-        notes.extend((real.check)(flow)?);
-        let below = (real.below)(flow)?;
-        notes.extend(below.map(&mut in_kernel).transpose()?.unwrap_or_default());
-    }
-    if let Some(source) = cross.iter().find(|source| !(cross::HEADERS..=cross::LARGEST).contains(&source.packet)) {
-        return Err(Refused::Cross { packet: source.packet });
-    }
-    notes.sort();
-    notes.dedup();
-    Ok(notes)
-}
-
-/// Whether a tunnel can join the ends of these flows.
-///
-/// # Errors
-/// Why not, and how to fix it.
-pub fn check_tunnel(graph: &Graph, flows: &[Flow]) -> Result<(), Refused> {
-    if *graph != Graph::dumbbell() {
-        return Err(Refused::TunnelLinks);
-    }
-    if flows.iter().any(|flow| flow.telemetry.is_some()) {
-        return Err(Refused::TunnelTelemetry);
-    }
-    if flows.iter().any(|flow| flow.extra_delay > Nanos::ZERO) {
-        return Err(Refused::TunnelDelay);
-    }
-    Ok(())
-}
-
 /// A note to the receiver half takes space in the packet.
 fn largest(flow: &Flow) -> u32 {
     let note = if flow.controller.needs(Ability::ReceiverHalf) { paceline_udp::wire::NOTE as u32 } else { 0 };
@@ -197,7 +139,7 @@ pub fn run(config: Config<Frame>) -> Result<Finished, TestbedError> {
 /// As [`run`], and [`TestbedError::Aborted`] when it was aborted. A flow's thread that does not end within two seconds then is left behind.
 /// When [`Hooks::pcap`] cannot be written.
 pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Result<Finished, TestbedError> {
-    let Hooks { abort, live, tap: observing, pcap, programs: _ } = hooks;
+    let Hooks { abort, live, tap: observing, pcap, programs: places } = hooks;
     let Config { seed, duration, topology, flows, cross, sample_every } = config;
     let (shown, routers) = (topology.shown(), topology.routers().to_vec());
     let (graph, mut paths) = topology.into_parts();
@@ -224,11 +166,12 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let truths: Vec<SharedTruth> = flows.iter().map(|_| Arc::default()).collect();
     let about = World { sites: nodes.sites(), graph: &hosts.graph, flows, seed, backs: &backs, truths: &truths };
     let mut telemetry = loads.as_ref().map(|loads| loads.telemetry(&about)).transpose()?.flatten();
-    let nodes = match &telemetry {
+    let mut nodes = match &telemetry {
         Some(telemetry) => telemetry.at(nodes, &hosts.graph),
         None => nodes,
     };
     let until = Time::ZERO + duration;
+    let programs = Programs::start(&mut nodes, &hosts.graph, flows, places.as_ref(), (seed, until), &abort)?;
     let routers = Routers::start(&routers, nodes.sites(), flows, seed, until)?;
     let clock = Clock::ahead(LEAD + LEAD_PER_FLOW.mul_div(flows.len() as u64, 1));
     observers.begin(clock);
@@ -240,7 +183,8 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let shown = Shown { hop: shown, schedule: schedules[shown as usize].clone() };
     let tap =
         RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths).shown_by(live);
-    let tap = tap.fetching(&hosts.graph, flows, &routers.fetches).telling(observing, &hosts.graph, flows);
+    let tap = tap.fetching(&hosts.graph, flows, &routers.fetches).programs(&programs.addresses());
+    let tap = tap.telling(observing, &hosts.graph, flows);
     let mut tap: Option<Box<dyn EmulatorTap>> = Some(Box::new(tap));
     let mut taps =
         pcap.map(|file| capture::begin(&file, clock, &hosts.graph)).transpose()?.into_iter().collect::<Vec<_>>();
@@ -267,11 +211,13 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
         engines,
         kernels,
         routers: &routers,
+        programs: &programs,
         observers,
         abort: abort.clone(),
     };
     let ended = crew.race(flows, &cross, &glimpses);
     abort.store(true, Ordering::Relaxed);
+    programs.stop();
     let told = telemetry.map(Telemetry::stop).transpose();
     let routers = routers.stop();
     let inside = tunnel.map(Tunnel::stop).transpose();
@@ -302,10 +248,19 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let hops: Vec<HopOutcome> = ways.zip(schedules).take(graph.hops().len()).map(hop).collect();
     for flow in &ended {
         flow.record(&mut tap.recorder);
+        if let Some(outcome) = &flow.program {
+            tap.program(flow.index, outcome.clone());
+        }
     }
     let told = told?.unwrap_or_default();
     tap.told(&told);
-    Ok(Finished { outcome: Outcome { routers: routers?, ..tap.finish(graph, hops) }, host })
+    let outcome = Outcome { routers: routers?, ..tap.finish(graph, hops) };
+    if let Some(error) =
+        outcome.flows.iter().filter(|flow| flow.packets_arrived == 0).find_map(|flow| programs.silent(flow.index))
+    {
+        return Err(error.into());
+    }
+    Ok(Finished { outcome, host })
 }
 
 /// How long a report takes to the flow's sender: as long as a packet that finds no queue.
@@ -343,6 +298,8 @@ struct Ended {
     completions: Vec<(u64, Nanos)>,
     end: Time,
     cpu: Nanos,
+    /// Of a program that is not ours.
+    program: Option<ProgramOutcome>,
 }
 
 impl Ended {
@@ -371,6 +328,7 @@ struct Crew<'a> {
     /// The kernel's part of each flow.
     kernels: &'a [Option<Below>],
     routers: &'a Routers,
+    programs: &'a Programs,
     observers: Observers,
     abort: Arc<AtomicBool>,
 }
@@ -395,8 +353,9 @@ impl Crew<'_> {
         }
         drop(tell);
         let mut ended: Vec<Option<Ended>> = flows.iter().map(|_| None).collect();
-        let deadline =
-            Duration::from_nanos((self.clock.until_zero() + self.until.since(Time::ZERO)).as_nanos()) + GRACE;
+        let deadline = Duration::from_nanos((self.clock.until_zero() + self.until.since(Time::ZERO)).as_nanos())
+            + GRACE
+            + programs::after(flows);
         let begun = std::time::Instant::now();
         let first = |ended: &[Option<Ended>]| {
             ended.iter().position(Option::is_none).map_or_else(String::new, |at| contestant(&flows[at]))

@@ -63,7 +63,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
     };
     Ok(Box::new(move || {
         let DatagramsOutcome { stats, rtt, bytes_ready, completions, end, cpu, .. } = flow.run()?;
-        Ok(super::Ended { index, stats, rtt, bytes_ready, completions, end, cpu })
+        Ok(super::Ended { index, stats, rtt, bytes_ready, completions, end, cpu, program: None })
     }))
 }
 

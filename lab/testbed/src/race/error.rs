@@ -12,7 +12,8 @@ use paceline_udp::Trouble;
 
 #[cfg(feature = "ebpf")]
 use super::TelemetryError;
-use super::{GRACE, MOST, MOST_LINKS, cross};
+use super::programs::{MOST_PROGRAMS, ProgramFailure};
+use super::{GRACE, MOST, cross};
 use crate::tcp::KernelError;
 
 /// What the real world cannot do of a scenario.
@@ -21,11 +22,13 @@ use crate::tcp::KernelError;
 pub enum Refused {
     /// The graph has too many links.
     #[error(
-        "--real: {links} links, with one for each extra_delay to a node, are more than {MOST_LINKS}; write fewer, or leave out --real"
+        "--real: {links} links, with one for each extra_delay to a node, are more than {most}; write fewer, or leave out --real"
     )]
     Links {
         /// Those of hosts included.
         links: usize,
+        /// How many there may be.
+        most: usize,
     },
     /// There are too many flows, or sources of cross traffic.
     #[error("--real: more than {MOST} flows or sources of cross traffic; run fewer, or leave out --real")]
@@ -106,6 +109,49 @@ pub enum Refused {
     QuicArrivals {
         /// The flow's.
         controller: Spec,
+    },
+    /// Too many flows of programs.
+    #[error("--real: more than {MOST_PROGRAMS} flows of programs; run fewer")]
+    Programs,
+    /// No table of the scenario describes the program.
+    #[error("--real: {contestant}: no program is known by this name; add its table to [programs]")]
+    NoProgram {
+        /// The contestant.
+        contestant: String,
+    },
+    /// The commands of a scenario run when that is wanted.
+    #[error("--real: {contestant}: the scenario's commands are not run; read them, and add --run-programs")]
+    Commands {
+        /// The contestant.
+        contestant: String,
+    },
+    /// A program is told how many bytes it has to bring over, and nothing else.
+    #[error("--real: {contestant}: workload: of a program it is 'bulk' or {{ bytes = ... }}; write one of them")]
+    ProgramWorkload {
+        /// The contestant.
+        contestant: String,
+    },
+    /// Another user needs root.
+    #[error("--real: {contestant}: user: to run as {user} needs root; run paceline as root, or take it out")]
+    ProgramUser {
+        /// The contestant.
+        contestant: String,
+        /// As the scenario has it.
+        user: String,
+    },
+    /// There is no such user.
+    #[error("--real: {contestant}: user: this machine has no user '{}'; name one that it has", user.escape_debug())]
+    NoUser {
+        /// The contestant.
+        contestant: String,
+        /// As the scenario has it.
+        user: String,
+    },
+    /// Programs have hosts of their own.
+    #[error("tunnel: {contestant}: a program has hosts of its own, which no tunnel joins; take one of them out")]
+    TunnelProgram {
+        /// The contestant.
+        contestant: String,
     },
     /// A tunnel joins two ends.
     #[error("tunnel: it joins two ends, and the scenario has [links]; take it out, or write [down] and [up]")]
@@ -218,6 +264,14 @@ pub enum FlowError {
         flow: String,
         /// Why not.
         source: paceline_quic::Error,
+    },
+    /// A program that is not ours did not do its part.
+    #[error("{flow}: {failure}")]
+    Program {
+        /// The contestant.
+        flow: String,
+        /// What went wrong.
+        failure: ProgramFailure,
     },
     /// Its namespace cannot be entered.
     #[error("{flow}: {source}")]

@@ -76,6 +76,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
             completions: received.completions,
             end: sent.cut.unwrap_or(received.completed.max(start)),
             cpu: sent.cpu + received.cpu,
+            program: None,
         })
     }))
 }

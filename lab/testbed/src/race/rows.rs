@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use paceline_cc::datapath::{ALCC, ICN, QUIC, TCP, UDP};
+use paceline_cc::datapath::{ALCC, ICN, PROGRAM, QUIC, TCP, UDP};
 use paceline_experiment::Flow;
 
 use super::tap::Glimpse;
-use super::{Crew, Refused, TestbedError, Work, datagrams, kernel};
+use super::{Crew, Refused, TestbedError, Work, datagrams, kernel, programs};
 use crate::numbers::Numbers;
 use crate::tcp::{Below, KernelError};
 
@@ -41,6 +41,7 @@ const ROWS: &[(&str, Result<Real, &str>)] = &[
     (TCP.name, Ok(kernel::TCP)),
     (ALCC.name, Ok(kernel::ALCC)),
     (ICN.name, Ok(datagrams::ICN)),
+    (PROGRAM.name, Ok(programs::PROGRAM)),
     #[cfg(feature = "quic")]
     (QUIC.name, Ok(super::quic::REAL)),
     #[cfg(not(feature = "quic"))]

@@ -1,0 +1,80 @@
+//! What the real world does otherwise than the simulator, and what it cannot do.
+
+use paceline_cc::Nanos;
+use paceline_experiment::{Cross, Flow, Graph};
+
+use super::hosts::{Hosts, MOST_LINKS};
+use super::{MOST, Refused, contestant, cross, programs, rows};
+use crate::tcp::{Below, LOADING};
+
+/// Differences from the simulator for these flows over this graph, one line each.
+///
+/// # Errors
+/// The first thing that the real world cannot do, and how to fix it.
+pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<String>, Refused> {
+    let links = Hosts::new(graph, flows).graph.hops().len() / 2;
+    let programs = programs::count(flows);
+    let most = if programs > 0 { MOST_LINKS - programs::HOST_LINKS } else { MOST_LINKS };
+    if links > most {
+        return Err(Refused::Links { links, most });
+    }
+    if programs > programs::MOST_PROGRAMS {
+        return Err(Refused::Programs);
+    }
+    let mut notes = Vec::new();
+    let mut ecn = None;
+    if flows.len() > MOST || cross.len() > MOST {
+        return Err(Refused::Flows);
+    }
+    for flow in flows {
+        let mut in_kernel = |below: Below| {
+            if flow.mss > 1448 || flow.mss < 76 {
+                return Err(Refused::Mss { mss: flow.mss });
+            }
+            if ecn.replace(below.kernel.ecn).is_some_and(|before| before != below.kernel.ecn) {
+                return Err(Refused::MixedEcn { controller: flow.controller.clone() });
+            }
+            Ok(below.notes)
+        };
+        let real = rows::of(flow)?;
+        if flow.telemetry.is_some() {
+            if !real.carries_telemetry {
+                notes.push(format!("{}: telemetry: in the real world TCP alone carries it", contestant(flow)));
+            } else if LOADING.is_none() {
+                return Err(Refused::NoTelemetry);
+            }
+        }
+        if (flow.remembered.is_some() || flow.remember) && !real.lends_memory {
+            notes.push(format!("{}: remembered: in the real world UDP and ICN alone begin with it", contestant(flow)));
+        }
+        notes.extend((real.check)(flow)?);
+        let below = (real.below)(flow)?;
+        notes.extend(below.map(&mut in_kernel).transpose()?.unwrap_or_default());
+    }
+    if let Some(source) = cross.iter().find(|source| !(cross::HEADERS..=cross::LARGEST).contains(&source.packet)) {
+        return Err(Refused::Cross { packet: source.packet });
+    }
+    notes.sort();
+    notes.dedup();
+    Ok(notes)
+}
+
+/// Whether a tunnel can join the ends of these flows.
+///
+/// # Errors
+/// Why not, and how to fix it.
+pub fn check_tunnel(graph: &Graph, flows: &[Flow]) -> Result<(), Refused> {
+    if *graph != Graph::dumbbell() {
+        return Err(Refused::TunnelLinks);
+    }
+    if flows.iter().any(|flow| flow.telemetry.is_some()) {
+        return Err(Refused::TunnelTelemetry);
+    }
+    if flows.iter().any(|flow| flow.extra_delay > Nanos::ZERO) {
+        return Err(Refused::TunnelDelay);
+    }
+    if let Some(flow) = flows.iter().find(|flow| flow.via.program().is_some()) {
+        return Err(Refused::TunnelProgram { contestant: contestant(flow) });
+    }
+    Ok(())
+}
