@@ -114,6 +114,22 @@ pub const QUIC: Datapath = Datapath {
     ],
 };
 
+/// Inside noq.
+pub const QUIC_NOQ: Datapath = Datapath {
+    name: "quic/noq",
+    summary: "QUIC, as the congestion controller of noq; with `--real`, in builds with the feature `quic-noq`",
+    lives: "`quic::noq`",
+    simulated: false,
+    offers: &[],
+    lacks: &[
+        Lack::new(Ability::ReceiverHalf, "QUIC as noq speaks it has no frame for its feedback"),
+        Lack::new(Ability::ExactGaps, "a controller of noq sets only a window and a rate"),
+        Lack::new(Ability::ExactMarks, "noq reports only that something was marked"),
+        Lack::new(Ability::ArrivalTimes, "QUIC as noq speaks it does not report them"),
+        NO_TELEMETRY,
+    ],
+};
+
 const ITS_OWN: &str = "a program has a controller of its own";
 
 /// A program that is not ours, with the controller that it has: none of ours runs over it, so that it is not among [`DATAPATHS`].

@@ -297,7 +297,8 @@ impl Numbered {
         if let Some(bytes) = news.in_flight {
             let rtt = self.driver.rtt().smoothed().max(delivery.rtt);
             let horizon = rtt.map_or(Time::ZERO, |rtt| overtaken.min(now - rtt.mul_div(KEPT, 1)));
-            self.flight.reconcile(bytes.saturating_sub(bytes_of(&self.lost)), horizon);
+            // No more than ever left.
+            self.flight.reconcile(bytes.saturating_sub(bytes_of(&self.lost)).min(self.next), horizon);
         }
         if delivery.newest.is_some_and(|newest| self.starts_episode(newest.seq)) {
             self.phase = Phase::Open;

@@ -18,23 +18,26 @@ use quinn::{
 use quinn::{TokioRuntime, TransportConfig, VarInt};
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
-use crate::adapter::{Factory, Recording, RttSample};
+use crate::factory::{Factory, Recording, RttSample};
 
 /// UDP payload of a full packet: 1500 bytes less IPv6 and UDP headers. Where the path carries less, quinn falls back to
 /// 1200.
 pub const MTU: u16 = 1452;
 /// Most bytes on the way and not yet read, and most that wait to be sent (our choice: 100 Mbit/s and 1.3 s, so that the
 /// controller, not quinn's default of 1.25 MB, limits a flow).
-const FLOW_WINDOW: u32 = 16 << 20;
+pub(crate) const FLOW_WINDOW: u32 = 16 << 20;
 /// Longest time for which the receiver may keep an acknowledgement back (our choice: quinn's least. Its default of 25 ms is
 /// a queue to a controller that goes by delay, and one with a single packet in flight never sees the path without it).
-const ACK_DELAY: Duration = Duration::from_millis(1);
+pub(crate) const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Most bytes read from the source at once.
-const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK: usize = 64 << 10;
 /// How long an end waits for the other one to learn that it has closed.
-const GOODBYE: Duration = Duration::from_secs(1);
+pub(crate) const GOODBYE: Duration = Duration::from_secs(1);
 /// The name in the certificate: which host it is says the address.
-const NAME: &str = "paceline";
+pub(crate) const NAME: &str = "paceline";
+
+/// What a stack says.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a transfer failed.
 #[derive(Debug, thiserror::Error)]
@@ -52,16 +55,28 @@ pub enum Error {
     Certificate(String),
     /// The peer's address cannot be connected to.
     #[error("cannot connect: {0}")]
-    Connect(#[from] quinn::ConnectError),
+    Connect(#[source] Cause),
     /// The connection failed.
     #[error("the QUIC connection failed: {0}")]
-    Connection(#[from] quinn::ConnectionError),
+    Connection(#[source] Cause),
     /// The peer refused the stream.
     #[error("the QUIC stream failed: {0}")]
     Stream(String),
     /// A socket, the source or the sink failed.
     #[error("{0}")]
     Io(#[from] io::Error),
+}
+
+impl From<quinn::ConnectError> for Error {
+    fn from(error: quinn::ConnectError) -> Self {
+        Self::Connect(Box::new(error))
+    }
+}
+
+impl From<quinn::ConnectionError> for Error {
+    fn from(error: quinn::ConnectionError) -> Self {
+        Self::Connection(Box::new(error))
+    }
 }
 
 /// A self-signed certificate and its key. Only a sender that was given this very certificate trusts it.
@@ -306,25 +321,25 @@ fn transport() -> TransportConfig {
     config
 }
 
-fn certificate(error: impl std::fmt::Display) -> Error {
+pub(crate) fn certificate(error: impl std::fmt::Display) -> Error {
     Error::Certificate(error.to_string())
 }
 
-fn stream_error(error: impl std::fmt::Display) -> Error {
+pub(crate) fn stream_error(error: impl std::fmt::Display) -> Error {
     Error::Stream(error.to_string())
 }
 
 /// CPU time of this thread.
 #[cfg(target_os = "linux")]
-fn cpu_time() -> Option<Duration> {
+pub(crate) fn cpu_time() -> Option<Duration> {
     Some(Duration::from_nanos(paceline_linux::thread::cpu_time().as_nanos()))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn cpu_time() -> Option<Duration> {
+pub(crate) fn cpu_time() -> Option<Duration> {
     None
 }
 
-fn since(start: Option<Duration>) -> Option<Duration> {
+pub(crate) fn since(start: Option<Duration>) -> Option<Duration> {
     Some(cpu_time()?.saturating_sub(start?))
 }

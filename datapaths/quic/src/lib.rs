@@ -8,10 +8,15 @@
 //! docs/design/quic.md says what is lost on the way.
 
 mod adapter;
+mod batches;
 mod bridge;
-mod flight;
+mod factory;
 mod flow;
+#[cfg(feature = "noq")]
+pub mod noq;
+mod ticks;
 
-pub use adapter::{Adapter, Factory, Recording, RttSample};
+pub use adapter::Adapter;
 pub use bridge::Bridge;
+pub use factory::{Factory, Recording, RttSample};
 pub use flow::{Error, Identity, MTU, Received, Sending, Sent, send, serve};
