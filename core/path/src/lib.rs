@@ -45,7 +45,7 @@ pub use link::Link;
 pub use loss::{Duplicate, Gilbert, LossModel, Lossy, share};
 pub use markov::Markov;
 pub use packet::{Contents, DelaySplit, Element, Packet};
-pub use policer::{Policer, PolicerScope, Policing};
+pub use policer::{Policer, PolicerAction, PolicerScope, Policing};
 pub use queue::{Queue, QueueSpec};
 pub use random::mix;
 pub use reorder::{Holding, Reorder};

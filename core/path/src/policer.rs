@@ -1,11 +1,12 @@
-//! A policer: a token bucket without a queue. What finds too little credit is dropped at once.
+//! A policer: a token bucket without a queue. What finds too little credit is dropped at once, or marked.
 
 use std::collections::BTreeMap;
 
-use paceline_cc::{Bytes, Rate, Time};
+use paceline_cc::{Bytes, Codepoint, Rate, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::bucket::TokenBucket;
+use crate::packet::Packet;
 use crate::stats::Count;
 
 /// What may pass at the entrance of a direction: `policer = { rate = "10 Mbit/s", burst = "125kB", per = "flow" }`.
@@ -22,6 +23,20 @@ pub struct Policer {
     /// Whose the bucket is.
     #[serde(default)]
     pub per: PolicerScope,
+    /// What becomes of a packet that finds too little credit.
+    #[serde(default)]
+    pub action: PolicerAction,
+}
+
+/// What a [`Policer`] does with a packet that finds too little credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicerAction {
+    /// It is dropped.
+    #[default]
+    Drop,
+    /// It passes with a CE mark, where it is ECN-capable, and takes no credit. Others are dropped.
+    Mark,
 }
 
 /// Whose the bucket of a [`Policer`] is.
@@ -42,17 +57,32 @@ pub struct Policing {
     all: TokenBucket,
     by_flow: BTreeMap<u32, TokenBucket>,
     policed: Count,
+    marked: Count,
 }
 
 impl Policing {
     /// With full buckets.
     pub fn new(policer: Policer) -> Self {
         let all = TokenBucket::new(policer.rate, policer.burst.0);
-        Self { policer, all, by_flow: BTreeMap::new(), policed: Count::default() }
+        Self { policer, all, by_flow: BTreeMap::new(), policed: Count::default(), marked: Count::default() }
     }
 
-    /// Whether a packet of this flow passes. One that does not takes no credit.
-    pub fn passes(&mut self, now: Time, flow: u32, size: u32) -> bool {
+    /// Whether a packet passes, perhaps with a mark from here on.
+    pub fn passes<P>(&mut self, now: Time, packet: &mut Packet<P>) -> bool {
+        if self.conforms(now, packet.flow, packet.size) {
+            return true;
+        }
+        if self.policer.action == PolicerAction::Mark && packet.ecn != Codepoint::NotEct {
+            packet.ecn = Codepoint::Ce;
+            self.marked.add(packet.size);
+            return true;
+        }
+        self.policed.add(packet.size);
+        false
+    }
+
+    /// Whether there is credit for a packet of this flow. One for which there is none takes none.
+    fn conforms(&mut self, now: Time, flow: u32, size: u32) -> bool {
         let bucket = match self.policer.per {
             PolicerScope::All => &mut self.all,
             PolicerScope::Flow => {
@@ -60,11 +90,7 @@ impl Policing {
                 self.by_flow.entry(flow).or_insert_with(new)
             }
         };
-        let passes = bucket.take(now, size);
-        if !passes {
-            self.policed.add(size);
-        }
-        passes
+        bucket.take(now, size)
     }
 
     /// From `now` on all buckets fill at this rate; what they hold stays.
@@ -84,6 +110,11 @@ impl Policing {
         self.policed
     }
 
+    /// What it has let pass with a mark although there was no credit.
+    pub fn marked(&self) -> Count {
+        self.marked
+    }
+
     pub(crate) fn forget(&mut self, flow: u32) {
         self.by_flow.remove(&flow);
     }
@@ -95,23 +126,49 @@ mod tests {
     use paceline_cc::Nanos;
     use proptest::prelude::*;
 
+    const ACTION: PolicerAction = PolicerAction::Drop;
+
     /// 10 Mbit/s: 1250 bytes a millisecond.
     fn policer(burst: u64, per: PolicerScope) -> Policing {
-        Policing::new(Policer { rate: Rate::from_mbps(10.0), burst: Bytes(burst), per })
+        Policing::new(Policer { rate: Rate::from_mbps(10.0), burst: Bytes(burst), per, action: ACTION })
+    }
+
+    impl Policing {
+        fn takes(&mut self, now: Time, flow: u32, size: u32) -> bool {
+            self.passes(now, &mut Packet::new(flow, size, Codepoint::Ect0, ()))
+        }
+    }
+
+    #[test]
+    fn a_mark_takes_the_place_of_a_drop_where_there_can_be_one() {
+        let marks =
+            Policer { rate: Rate::from_mbps(10.0), burst: Bytes(1500), per: PolicerScope::All, action: PolicerAction::Mark };
+        let mut policing = Policing::new(marks);
+        let mut sent = |ms: u64, ecn: Codepoint| {
+            let mut packet = Packet::new(0, 1250, ecn, ());
+            (policing.passes(Time::from_millis(ms), &mut packet), packet.ecn)
+        };
+        assert_eq!(sent(0, Codepoint::Ect0), (true, Codepoint::Ect0));
+        assert_eq!(sent(0, Codepoint::Ect0), (true, Codepoint::Ce));
+        assert_eq!(sent(0, Codepoint::Ect1), (true, Codepoint::Ce));
+        assert_eq!(sent(0, Codepoint::NotEct), (false, Codepoint::NotEct));
+        // What was marked took nothing.
+        assert_eq!(sent(1, Codepoint::Ect1), (true, Codepoint::Ect1));
+        assert_eq!((policing.marked().packets, policing.policed().packets), (2, 1));
     }
 
     #[test]
     fn exactly_enough_passes_and_a_byte_short_does_not() {
         let mut policing = policer(3000, PolicerScope::All);
-        assert!(policing.passes(Time::ZERO, 0, 3000), "full at birth");
-        assert!(!policing.passes(Time::ZERO, 0, 1));
+        assert!(policing.takes(Time::ZERO, 0, 3000), "full at birth");
+        assert!(!policing.takes(Time::ZERO, 0, 1));
         let just_before = Time::from_nanos(999_999);
-        assert!(!policing.passes(just_before, 0, 1250));
-        assert!(policing.passes(Time::from_millis(1), 0, 1250), "what was refused took nothing");
-        assert!(!policing.passes(Time::from_millis(1), 0, 1));
+        assert!(!policing.takes(just_before, 0, 1250));
+        assert!(policing.takes(Time::from_millis(1), 0, 1250), "what was refused took nothing");
+        assert!(!policing.takes(Time::from_millis(1), 0, 1));
         // Refilled by silence, and no further.
-        assert!(!policing.passes(Time::from_millis(1000), 0, 3001));
-        assert!(policing.passes(Time::from_millis(1000), 0, 3000));
+        assert!(!policing.takes(Time::from_millis(1000), 0, 3001));
+        assert!(policing.takes(Time::from_millis(1000), 0, 3000));
         assert_eq!(policing.policed(), Count { packets: 4, bytes: 1 + 1250 + 1 + 3001 });
     }
 
@@ -119,22 +176,22 @@ mod tests {
     fn per_flow_isolates_flows() {
         let mut shared = policer(1500, PolicerScope::All);
         let mut apart = policer(1500, PolicerScope::Flow);
-        let of = |policing: &mut Policing| [1, 2, 1].map(|flow| policing.passes(Time::ZERO, flow, 1500));
+        let of = |policing: &mut Policing| [1, 2, 1].map(|flow| policing.takes(Time::ZERO, flow, 1500));
         assert_eq!(of(&mut shared), [true, false, false]);
         assert_eq!(of(&mut apart), [true, true, false]);
         apart.forget(1);
-        assert!(apart.passes(Time::ZERO, 1, 1500), "a flow that has ended leaves nothing behind");
+        assert!(apart.takes(Time::ZERO, 1, 1500), "a flow that has ended leaves nothing behind");
     }
 
     #[test]
     fn a_new_rate_counts_from_its_time_on() {
         for per in [PolicerScope::All, PolicerScope::Flow] {
             let mut policing = policer(5000, per);
-            assert!(policing.passes(Time::ZERO, 0, 5000));
+            assert!(policing.takes(Time::ZERO, 0, 5000));
             policing.set_rate(Time::from_millis(1), Rate::from_mbps(20.0));
             // 1250 bytes in the first millisecond, 2500 in the second.
-            assert!(!policing.passes(Time::from_millis(2), 0, 3751));
-            assert!(policing.passes(Time::from_millis(2), 0, 3750));
+            assert!(!policing.takes(Time::from_millis(2), 0, 3751));
+            assert!(policing.takes(Time::from_millis(2), 0, 3750));
         }
     }
 
@@ -145,7 +202,7 @@ mod tests {
         let mut policing = policer(125_000, PolicerScope::All);
         let gap = Nanos::from_micros(800);
         let mut sent = |from: u64, to: u64| {
-            (from..to).filter(|n| !policing.passes(Time::ZERO + gap.mul_div(*n, 1), 0, 1250)).count()
+            (from..to).filter(|n| !policing.takes(Time::ZERO + gap.mul_div(*n, 1), 0, 1250)).count()
         };
         assert_eq!((sent(0, 496), sent(496, 497)), (0, 1));
         let lost = sent(497, 10_497);
@@ -156,7 +213,7 @@ mod tests {
     fn a_constant_rate_that_is_its_own_loses_nothing() {
         let mut policing = policer(1500, PolicerScope::All);
         let gap = Rate::from_mbps(10.0).time_for(1500);
-        assert!((0..100_000).all(|n| policing.passes(Time::ZERO + gap.mul_div(n, 1), 0, 1500)));
+        assert!((0..100_000).all(|n| policing.takes(Time::ZERO + gap.mul_div(n, 1), 0, 1500)));
     }
 
     proptest! {
@@ -170,6 +227,7 @@ mod tests {
                 rate: Rate::from_bytes_per_sec(rate),
                 burst: Bytes(burst),
                 per: PolicerScope::All,
+                action: ACTION,
             };
             let mut policing = Policing::new(policer);
             let mut now = Time::ZERO;
@@ -177,7 +235,7 @@ mod tests {
             for (gap, size) in arrivals {
                 now += Nanos::from_nanos(gap);
                 came.add(size);
-                if policing.passes(now, 0, size) {
+                if policing.takes(now, 0, size) {
                     passed.push((now, u64::from(size)));
                 }
             }

@@ -363,7 +363,7 @@ impl<P: Clone + Send> Path<P> {
                     element.next()
                 }
                 Stage::Policer(policing) => {
-                    if !policing.passes(now, packet.flow, packet.size) {
+                    if !policing.passes(now, &mut packet) {
                         return self.drop_at(index, now, DropReason::Policed, packet);
                     }
                     index += 1;

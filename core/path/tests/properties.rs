@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_path::{
     Bucket, Direction, DrawSpan, DropReason, DroppedPacket, Gilbert, Jitter, LossModel, Markov, Packet, Path, Policer,
-    PolicerScope, QueueSpec, Rates, Reorder, Schedule, Trace, from_table,
+    PolicerAction, PolicerScope, QueueSpec, Rates, Reorder, Schedule, Trace, from_table,
 };
 use proptest::prelude::*;
 
@@ -105,7 +105,8 @@ fn directions() -> impl Strategy<Value = Direction> {
     let reorder = prop::option::of((0.0..1.0, millis(1..20)).prop_map(|(share, delay)| Reorder { share, delay }));
     let distance = (millis(0..30), prop::option::of(steps));
     let policer = prop::option::of((rates(), 4_000u64..50_000, any::<bool>()).prop_map(|(rate, burst, apart)| {
-        Policer { rate, burst: Bytes(burst), per: if apart { PolicerScope::Flow } else { PolicerScope::All } }
+        let per = if apart { PolicerScope::Flow } else { PolicerScope::All };
+        Policer { rate, burst: Bytes(burst), per, action: PolicerAction::Drop }
     }));
     (links(), (policer, queues()), loss, jitter, outages, (duplicate, reorder), distance).prop_map(
         |(link, (policer, queue), loss, jitter, outages, (duplicate, reorder), (delay, delay_schedule))| {

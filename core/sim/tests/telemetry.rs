@@ -9,7 +9,7 @@ use paceline_cc::{Bytes, Cause, Controller, Hop, Nanos, Rate, Time};
 use paceline_experiment::{
     Config, Faults, Flow, FlowTelemetry, Outcome, ReportTrace, Seed, Subject, Tap, Topology, Via,
 };
-use paceline_path::{DelaySplit, Direction, LossModel, Policer, PolicerScope};
+use paceline_path::{DelaySplit, Direction, LossModel, Policer, PolicerAction, PolicerScope};
 use paceline_sim::Body;
 use paceline_transport::Segment;
 
@@ -106,7 +106,8 @@ fn the_header_is_on_each_packet_and_nothing_else_changes_without_it() {
 #[test]
 fn the_policer_is_known_by_the_reports_of_its_node() {
     let policed = |loss: f64| {
-        let policer = Policer { rate: Rate::from_mbps(5.0), burst: Bytes(15_000), per: PolicerScope::All };
+        let (per, action) = (PolicerScope::All, PolicerAction::Drop);
+        let policer = Policer { rate: Rate::from_mbps(5.0), burst: Bytes(15_000), per, action };
         let loss = (loss > 0.0).then_some(LossModel::Rate(loss));
         let policed = Direction { policer: Some(policer), loss, ..link(20.0, "droptail:packets=60", 10) };
         topology(&[("radio", ["ap", "sta"], policed)], 1)

@@ -15,7 +15,7 @@ use paceline_experiment::MeteredHop;
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::queue::{DropTail, QueueBound, Step, Threshold};
 use paceline_path::{
-    Delay, Direction, Link, LossModel, Packet, Path, Policer, PolicerScope, QueueSpec, Schedule, Wifi, build_link,
+    Delay, Direction, Link, LossModel, Packet, Path, Policer, PolicerAction, PolicerScope, QueueSpec, Schedule, Wifi, build_link,
 };
 use paceline_telemetry::{Edge, NodeRecord, RecordProfile, TelemetryHeader};
 use rustix::event::{EventfdFlags, eventfd};
@@ -227,7 +227,8 @@ fn a_link_serves_and_drops_by_logical_time() {
 #[test]
 fn a_policer_drops_before_the_link_and_is_counted_apart() {
     // A bucket of three packets that fills at one in 10 ms; behind it one packet takes 1 ms.
-    let policer = Policer { rate: Rate::from_mbps(1.2), burst: Bytes(4500), per: PolicerScope::All };
+    let (per, action) = (PolicerScope::All, PolicerAction::Drop);
+    let policer = Policer { rate: Rate::from_mbps(1.2), burst: Bytes(4500), per, action };
     let direction = Direction { rate: Some(Rate::from_mbps(12.0)), policer: Some(policer), ..Direction::default() };
     let path = direction.build::<Frame, &str>(1, Nanos::ZERO, &|_| Err("no trace")).unwrap();
     let (seen, _, report) = run(frames([(1, Codepoint::NotEct); 5]), path, 5);

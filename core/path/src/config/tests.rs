@@ -179,7 +179,7 @@ fn the_error_of_a_queue_names_key_and_fix() {
         ("coddel", "unknown queue 'coddel'; did you mean codel?"),
         ("cake", "unknown queue 'cake'; fq_codel shares a link among flows, and fq without an AQM"),
         ("fq:flow_limit=100", "queue 'fq': flow_limit=100 is not a number of packets above 0, such as 100packets"),
-        ("fq:maxrate=1Mbit/s", "queue 'fq' has no key 'maxrate'"),
+        ("fq:maxrate=0bit/s", "queue 'fq': maxrate=0bit/s is not a rate above 0 such as 10Mbit/s"),
         ("", "unknown queue ''; known are infinite, droptail, drophead, codel, fq_codel, fq, pie, red, step, dualpi2"),
         ("droptail", "queue 'droptail' needs bytes=: such as bytes=2MB, packets=100 or bdp=1"),
         ("droptail:bytes=0", "queue 'droptail': bytes=0 is not a size above 0"),

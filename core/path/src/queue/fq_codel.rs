@@ -48,7 +48,7 @@ impl<P: Send> Queue<P> for FqCoDel<P> {
     }
 
     fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>> {
-        self.rounds.pop(|flow| self.flows[flow].pop(now, ledger))
+        self.rounds.pop(|flow| self.flows[flow].pop(now, ledger).into())
     }
 
     fn limit(&self) -> QueueBound {

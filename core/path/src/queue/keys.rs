@@ -5,7 +5,7 @@ use std::fmt;
 use paceline_cc::foreign::clipped;
 use paceline_cc::names::nearest;
 use paceline_cc::units::span_text;
-use paceline_cc::{Bytes, Nanos};
+use paceline_cc::{Bytes, Nanos, Rate};
 
 use super::spec::QueueError;
 use super::{DualPi2Params, FqParams, QueueBound, RedParams, Spacing, Threshold};
@@ -167,6 +167,11 @@ impl<'a> Keys<'a> {
             initial_quantum: self.bytes("initial_quantum")?.unwrap_or(default.initial_quantum),
             flow_limit,
             ce_threshold: self.get("ce_threshold").map(|_| self.span("ce_threshold", Nanos::ZERO)).transpose()?,
+            maxrate: match self.get("maxrate").map(|text| (text, text.parse())) {
+                None => None,
+                Some((_, Ok(rate))) if rate > Rate::ZERO => Some(rate),
+                Some((text, _)) => return Err(self.bad("maxrate", text, "a rate above 0 such as 10Mbit/s")),
+            },
         })
     }
 

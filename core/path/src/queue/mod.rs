@@ -42,6 +42,11 @@ pub trait Queue<P>: Send {
     /// The next packet to serve; packets may be dropped on the way to it. `None` when the queue is empty.
     fn pop(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Packet<P>>;
 
+    /// When it may serve again what it holds back; [`Time::NEVER`] where it holds nothing back.
+    fn ready_at(&self) -> Time {
+        Time::NEVER
+    }
+
     /// How much it holds, in bytes and packets.
     fn limit(&self) -> QueueBound;
 

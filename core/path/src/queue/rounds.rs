@@ -22,6 +22,22 @@ struct Turn {
     listed: bool,
 }
 
+/// What a flow has when it is its turn.
+pub(super) enum Taken<P> {
+    /// Its next packet.
+    Packet(Packet<P>),
+    /// Nothing.
+    Nothing,
+    /// Packets that may not leave yet: [`Rounds::resume`] puts it back.
+    Held,
+}
+
+impl<P> From<Option<Packet<P>>> for Taken<P> {
+    fn from(packet: Option<Packet<P>>) -> Self {
+        packet.map_or(Self::Nothing, Self::Packet)
+    }
+}
+
 impl Rounds {
     pub(super) fn new(quantum: u64, first: u64) -> Self {
         let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX / 2);
@@ -41,8 +57,13 @@ impl Rounds {
         }
     }
 
+    /// A flow that was held may send again, behind the others.
+    pub(super) fn resume(&mut self, flow: usize) {
+        self.old.push_back(flow);
+    }
+
     /// The next packet, which `take` takes from a flow.
-    pub(super) fn pop<P>(&mut self, mut take: impl FnMut(usize) -> Option<Packet<P>>) -> Option<Packet<P>> {
+    pub(super) fn pop<P>(&mut self, mut take: impl FnMut(usize) -> Taken<P>) -> Option<Packet<P>> {
         loop {
             let fresh = !self.new.is_empty();
             let list = if fresh { &mut self.new } else { &mut self.old };
@@ -54,16 +75,21 @@ impl Rounds {
                 self.old.push_back(flow);
                 continue;
             }
-            if let Some(packet) = take(flow) {
-                turn.deficit -= i64::from(packet.size);
-                return Some(packet);
-            }
-            list.pop_front();
-            if fresh {
-                // Behind the others once, so that it cannot stay ahead of them by being silent for a moment.
-                self.old.push_back(flow);
-            } else {
-                turn.listed = false;
+            match take(flow) {
+                Taken::Packet(packet) => {
+                    turn.deficit -= i64::from(packet.size);
+                    return Some(packet);
+                }
+                Taken::Held => _ = list.pop_front(),
+                Taken::Nothing => {
+                    list.pop_front();
+                    if fresh {
+                        // Behind the others once, so that it cannot stay ahead of them by being silent for a moment.
+                        self.old.push_back(flow);
+                    } else {
+                        turn.listed = false;
+                    }
+                }
             }
         }
     }

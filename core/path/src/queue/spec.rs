@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use paceline_cc::foreign::clipped;
 use paceline_cc::names::nearest;
-use paceline_cc::units::span_text;
+use paceline_cc::units::{rate_text, span_text};
 use paceline_cc::{Bytes, Nanos, Rate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -205,7 +205,7 @@ pub const QUEUES: &[QueueEntry] = &[
     },
     QueueEntry {
         name: "fq",
-        keys: &["quantum", "initial_quantum", "flow_limit", "ce_threshold", "limit"],
+        keys: &["quantum", "initial_quantum", "flow_limit", "ce_threshold", "maxrate", "limit"],
         summary: "a queue for each flow, served in turn (Linux sch_fq)",
     },
     QueueEntry {
@@ -428,10 +428,11 @@ impl fmt::Display for QueueSpec {
                 write!(f, "fq_codel:target={target},interval={interval},quantum={quantum},limit={limit}")
             }
             Self::Fq { params, limit } => {
-                let FqParams { quantum, initial_quantum, flow_limit, ce_threshold } = params;
+                let FqParams { quantum, initial_quantum, flow_limit, ce_threshold, maxrate } = params;
                 let (quantum, initial) = (with_unit(*quantum), with_unit(*initial_quantum));
                 write!(f, "fq:quantum={quantum},initial_quantum={initial},flow_limit={flow_limit}packets")?;
                 ce_threshold.map_or(Ok(()), |most| write!(f, ",ce_threshold={}", span_text(most)))?;
+                maxrate.map_or(Ok(()), |most| write!(f, ",maxrate={}", rate_text(most)))?;
                 write!(f, ",limit={limit}")
             }
             Self::Pie { target, update, burst, limit } => {

@@ -357,3 +357,41 @@ fn fq_serves_a_new_flow_after_the_packet_in_service_and_keeps_each_to_its_limit(
     // Number 14 leaves the queue after 15 ms, behind the new flow's; the last, number 20, after 21.
     assert_eq!(marked, 6);
 }
+
+/// 12 Mbit/s, of which no flow gets more than a third.
+#[test]
+fn fq_holds_a_flow_to_its_rate_and_no_other() {
+    let spec: QueueSpec = "fq:maxrate=4Mbit/s".parse().unwrap();
+    assert!(spec.to_string().contains(",maxrate=4Mbit/s,"), "{spec}");
+    assert_eq!(spec.to_string().parse::<QueueSpec>().unwrap(), spec);
+    for bad in ["0Mbit/s", "fast"] {
+        let error = format!("fq:maxrate={bad}").parse::<QueueSpec>().unwrap_err().to_string();
+        assert!(error.ends_with("is not a rate above 0 such as 10Mbit/s"), "{error}");
+    }
+    let trace = crate::trace::Trace::from_millis("t", (1..=10).collect()).unwrap();
+    for schedule in [Schedule::constant(Rate::from_mbps(12.0)), Schedule::from_trace(std::sync::Arc::new(trace))] {
+        let queue = spec.build(Rate::from_mbps(12.0), Nanos::from_millis(40), 1);
+        let mut path: Path<u32> = Path::new().link(Link::new(schedule, queue));
+        (0..20).for_each(|body| path.push(Time::ZERO, Packet::new(0, 1500, Codepoint::NotEct, body)));
+        let mut left: Vec<(u32, u64)> = Vec::new();
+        let mut others = 0..2;
+        while path.next() != Time::NEVER {
+            let now = path.next();
+            // Another flow comes while the first is held: it is served at once.
+            if left.len() == 1 {
+                let now = now.min(ms(2));
+                others.by_ref().for_each(|body| path.push(now, Packet::new(1, 1500, Codepoint::NotEct, body)));
+            }
+            left.extend(std::iter::from_fn(|| path.pop(path.next().min(now))).map(|packet| {
+                (packet.flow, packet.entered.as_nanos() / 1000)
+            }));
+        }
+        let of = |flow: u32| left.iter().filter(|(of, _)| *of == flow).map(|(_, at)| *at).collect::<Vec<_>>();
+        let (first, second) = (of(0), of(1));
+        assert_eq!((first.len(), second.len()), (20, 2));
+        assert!(second[0] <= 3_000 && second[1] - second[0] >= 2_000, "{second:?}");
+        // 19 gaps of 3 ms, a packet's time more where the other flow was in the way.
+        let took = first[19] - first[0];
+        assert!((56_000..=60_000).contains(&took), "{took} {first:?}");
+    }
+}
