@@ -5,6 +5,7 @@
 mod icn;
 mod links;
 mod logs;
+mod media;
 mod nodes;
 #[cfg(feature = "quic")]
 mod quic;

@@ -4,6 +4,7 @@ use paceline_cc::datapath::ICN;
 use paceline_cc::{Bytes, Nanos, Rate, Remembered, Spec, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::media::{MediaRate, Stream};
 use crate::seed::Seed;
 use crate::telemetry::FlowTelemetry;
 use crate::topology::Topology;
@@ -195,8 +196,12 @@ pub enum Workload {
     Poisson(Poisson),
     /// Busy and silent in turn.
     OnOff(OnOff),
-    /// At a constant rate of payload, a packet at a time (video, voice).
+    /// At a constant rate of payload, a packet at a time.
     Rate(Rate),
+    /// Frames of audio and video, over [`Via::in_order`] or native datagrams.
+    Media(Vec<Stream>),
+    /// The same of a video whose encoder follows the controller.
+    MediaRate(MediaRate),
 }
 
 /// Flows that arrive as a Poisson process.

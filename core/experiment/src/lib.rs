@@ -8,6 +8,7 @@ mod draw;
 pub mod endpoints;
 pub mod icn;
 pub mod live;
+pub mod media;
 mod memory;
 pub mod metered;
 pub mod node;
@@ -25,6 +26,7 @@ pub mod workload;
 
 pub use config::{Config, Content, Cross, Cut, DumbbellWay, Flow, OnOff, Poisson, Timing, Way, Workload};
 pub use live::{Glance, Hooks, Live};
+pub use media::{Frames, MediaRate, Stream, StreamOutcome};
 pub use memory::Memory;
 pub use metered::MeteredHop;
 pub use node::{Node, UdpPacket};

@@ -7,8 +7,9 @@ use paceline_icn::RouterStats;
 use paceline_path::{Air, Count, DelaySplit, LinkStats};
 use paceline_transport::SenderStats;
 
-use crate::config::Way;
+use crate::config::{Flow, Way};
 use crate::endpoints::NotSimulated;
+use crate::media::StreamOutcome;
 use crate::program::ProgramOutcome;
 use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
@@ -84,6 +85,11 @@ pub struct FlowOutcome {
     pub telemetry: Option<TelemetryOutcome>,
     /// What a program left, where one ran the flow.
     pub program: Option<ProgramOutcome>,
+    /// What became of its frames, where it has such.
+    pub frames: Vec<StreamOutcome>,
+    /// Bytes that the link on its way that could carry the least could carry from its start to its end; `None` where nothing limits
+    /// it.
+    pub capacity_bytes: Option<u64>,
 }
 
 impl FlowOutcome {
@@ -224,6 +230,16 @@ pub struct Excess {
 }
 
 impl Outcome {
+    /// Notes what links could carry while each flow ran; `flows` are those configured, and `capacity` answers for a hop between two
+    /// moments.
+    pub fn note_capacities(&mut self, flows: &[Flow], capacity: impl Fn(u32, Time, Time) -> Option<u64>) {
+        for outcome in &mut self.flows {
+            let route = flows.get(outcome.index).and_then(|flow| self.graph.route(flow.way)).unwrap_or_default();
+            let least = route.iter().filter_map(|hop| capacity(*hop, outcome.start, outcome.end)).min();
+            outcome.capacity_bytes = least;
+        }
+    }
+
     /// The hop on this flow's way that could carry the least during the run, the first of equals: its bottleneck. `None` where
     /// nothing limits the flow.
     pub fn bottleneck(&self, way: Way) -> Option<usize> {

@@ -7,6 +7,7 @@ use paceline_path::{DelaySplit, Packet};
 use paceline_transport::{SenderStats, Steering};
 
 use crate::config::{Flow, Workload};
+use crate::media::StreamOutcome;
 use crate::outcome::{FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, Series, SplitSum};
 use crate::program::ProgramOutcome;
 use crate::telemetry::TelemetryOutcome;
@@ -146,6 +147,11 @@ impl Recorder {
         self.flows[flow].outcome.program = Some(outcome);
     }
 
+    /// What became of a flow's frames.
+    pub fn frames(&mut self, flow: usize, streams: Vec<StreamOutcome>) {
+        self.flows[flow].outcome.frames = streams;
+    }
+
     /// When the next point of the series is due; [`Time::NEVER`] without a series.
     pub fn next_sample(&self) -> Time {
         self.next_sample
@@ -231,6 +237,8 @@ impl FlowRecorder {
             fct: Distribution::new(digits),
             telemetry: flow.telemetry.as_ref().map(|_| TelemetryOutcome::default()),
             program: None,
+            frames: Vec::new(),
+            capacity_bytes: None,
         };
         let series = (series && index < SERIES_FLOWS).then(|| FlowSeries { index, ..FlowSeries::default() });
         let inside = flow.via.program().is_none();

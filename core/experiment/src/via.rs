@@ -13,6 +13,7 @@ mod udp;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use paceline_cc::datapath::TCP;
 use paceline_cc::{Datapath, Spec};
 
 use crate::endpoints::{FlowEnds, Making};
@@ -133,6 +134,11 @@ impl Via {
     /// The program that runs the flow, where one does.
     pub fn program(&self) -> Option<&Arc<Program>> {
         self.how.program.as_ref()
+    }
+
+    /// Whether the application gets all bytes in their order, and lost ones are sent again for it.
+    pub fn in_order(&self) -> bool {
+        self.row.datapath.name == TCP.name
     }
 
     /// Its row of the table.

@@ -1,10 +1,12 @@
 //! Workloads in time: when flows of a family arrive, and what an application writes when. In every world the same draws.
 
-use paceline_cc::{Nanos, Rate};
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_transport::Steering;
 use rand_pcg::Pcg64;
 
 use crate::config::{Cross, OnOff, Poisson, Workload};
 use crate::draw;
+use crate::media::Frames;
 use crate::seed::Seed;
 
 /// The flows of a family: the first arrives when the family starts, each following one after the gap of the one before.
@@ -56,6 +58,22 @@ pub enum AppTurn {
     Write(u64),
     /// It takes back what has not been sent.
     Cut,
+    /// It takes back this many bytes of what has not been sent.
+    TakeBack(u64),
+}
+
+impl AppTurn {
+    /// Does it.
+    pub fn act(self, steering: &mut dyn Steering) {
+        match self {
+            Self::Write(bytes) => steering.write(bytes),
+            Self::Cut => _ = steering.cut(),
+            Self::TakeBack(bytes) => {
+                let unsent = steering.cut();
+                steering.write(unsent.saturating_sub(bytes));
+            }
+        }
+    }
 }
 
 /// An application that writes in turns. Without end: the driver says when it stops.
@@ -69,6 +87,7 @@ pub struct Application {
 enum Kind {
     Rate { rate: Rate, mss: u32 },
     OnOff { times: OnOff, busy: bool },
+    Frames(Frames),
 }
 
 impl Application {
@@ -77,14 +96,22 @@ impl Application {
         let kind = match workload {
             Workload::Rate(rate) => Kind::Rate { rate: *rate, mss },
             Workload::OnOff(times) => Kind::OnOff { times: times.clone(), busy: false },
+            Workload::Media(_) | Workload::MediaRate(_) => Kind::Frames(Frames::new(workload)?),
             Workload::Bulk | Workload::Bytes(_) | Workload::Poisson(_) => return None,
         };
         Some(Self { kind, rng: seed.stream(&format!("flow {index} application")) })
     }
 
-    /// Its next turn, and the time until the one after that.
-    pub fn turn(&mut self) -> (AppTurn, Nanos) {
+    /// Its frames, where it has such.
+    pub fn frames(&self) -> Option<Frames> {
+        if let Kind::Frames(frames) = &self.kind { Some(frames.clone()) } else { None }
+    }
+
+    /// Its turn that is due at `at`, and the time until the one after that; `permitted` answers what the controller permits
+    /// ([`crate::media::permitted`]).
+    pub fn turn(&mut self, at: Time, permitted: impl FnOnce() -> Option<Rate>) -> (AppTurn, Nanos) {
         match &mut self.kind {
+            Kind::Frames(frames) => frames.turn(at, permitted()),
             Kind::Rate { rate, mss } => {
                 let bytes = u64::from(*mss);
                 (AppTurn::Write(bytes), rate.time_for(bytes))
@@ -130,12 +157,12 @@ mod tests {
         let (on, off) = (Nanos::from_millis(3), Nanos::from_millis(7));
         let workload = Workload::OnOff(OnOff { on, off, random: false });
         let mut application = Application::new(&workload, 1000, Seed(1), 0).unwrap();
-        let turns: Vec<_> = (0..3).map(|_| application.turn()).collect();
+        let turns: Vec<_> = (0..3).map(|_| application.turn(Time::ZERO, || None)).collect();
         assert_eq!(turns, [(AppTurn::Write(u64::MAX), on), (AppTurn::Cut, off), (AppTurn::Write(u64::MAX), on)]);
 
         // 1000 bytes at 8 Mbit/s.
         let mut steady = Application::new(&Workload::Rate(Rate::from_mbps(8.0)), 1000, Seed(1), 0).unwrap();
-        assert_eq!(steady.turn(), (AppTurn::Write(1000), Nanos::from_millis(1)));
+        assert_eq!(steady.turn(Time::ZERO, || None), (AppTurn::Write(1000), Nanos::from_millis(1)));
         assert!(Application::new(&Workload::Bulk, 1000, Seed(1), 0).is_none());
 
         let (min, max) = (Bytes(1_000), Bytes(2_000));

@@ -141,8 +141,12 @@ mod tests {
 
     #[test]
     fn a_mark_takes_the_place_of_a_drop_where_there_can_be_one() {
-        let marks =
-            Policer { rate: Rate::from_mbps(10.0), burst: Bytes(1500), per: PolicerScope::All, action: PolicerAction::Mark };
+        let marks = Policer {
+            rate: Rate::from_mbps(10.0),
+            burst: Bytes(1500),
+            per: PolicerScope::All,
+            action: PolicerAction::Mark,
+        };
         let mut policing = Policing::new(marks);
         let mut sent = |ms: u64, ecn: Codepoint| {
             let mut packet = Packet::new(0, 1250, ecn, ());

@@ -1,7 +1,7 @@
 //! What is known of each configured flow, and of each source of cross traffic.
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Application, Arrivals, Cross, Flow, Gaps, Memory, Seed, Topology};
+use paceline_experiment::{Application, Arrivals, Cross, Flow, Frames, Gaps, Memory, Seed, Topology};
 
 use crate::body::{Body, Label};
 use crate::room::Room;
@@ -17,6 +17,8 @@ pub(crate) struct Family {
     pub(crate) arrivals: Option<Arrivals>,
     /// Where its application writes in turns.
     pub(crate) application: Option<Application>,
+    /// Where it hands over frames.
+    pub(crate) frames: Option<Frames>,
     /// What its flows know of the place that they go to.
     pub(crate) memory: Memory,
     /// Number of the flow that it has started, where it is not a family.
@@ -45,11 +47,13 @@ impl Family {
         topology: &Topology<Body>,
         duration: Nanos,
     ) -> Self {
+        let application = Application::new(&flow.workload, flow.mss, seed, index);
         Self {
             way,
             room: Room::new(&flow, topology, duration),
             arrivals: Arrivals::new(&flow.workload, seed, index),
-            application: Application::new(&flow.workload, flow.mss, seed, index),
+            frames: application.as_ref().and_then(Application::frames),
+            application,
             memory: Memory::of(&flow),
             number: None,
             turn: Time::NEVER,

@@ -157,6 +157,11 @@ impl Hops {
         route.iter().fold(Nanos::ZERO, |sum, hop| sum + self.paths[*hop as usize].least())
     }
 
+    /// What a hop could have carried in this time; `None` where nothing limits it.
+    pub(crate) fn capacity(&self, hop: u32, from: Time, to: Time) -> Option<u64> {
+        capacity(&self.paths[hop as usize], from, to)
+    }
+
     /// The graph, and what became of each hop.
     pub(crate) fn finish(&mut self, end: Time) -> (Graph, Vec<HopOutcome>) {
         let outcome = |path: &mut Path<Body>| HopOutcome {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use paceline_cc::observe::{Observed, both};
 use paceline_cc::{Bytes, Codepoint, Env, Nanos, Rate, Spec, Time};
 use paceline_experiment::{
-    AppTurn, Flow, Layer, Moment, NewFlow, Outcome, Recorder, RunFailure, Sample, Seed, Subject, Tap, Workload,
+    Flow, Frames, Layer, Moment, NewFlow, Outcome, Recorder, RunFailure, Sample, Seed, Subject, Tap, Workload,
     endpoints,
 };
 
@@ -17,10 +17,12 @@ use crate::host::Hosts;
 use crate::live::{Live, LiveFlows};
 use crate::pool::Pool;
 use crate::timers::{Armed, Target, Timers};
+use application::hand_over_again;
 use content::Content;
 use nodes::Nodes;
 use when::Whens;
 
+mod application;
 mod content;
 mod nodes;
 mod packets;
@@ -255,7 +257,7 @@ impl<'t> World<'t> {
         match self.families[index as usize].flow.workload {
             Workload::Poisson(_) => self.arrive(index),
             Workload::Bytes(Bytes(bytes)) => self.begin_alone(index, Some(bytes)),
-            Workload::Bulk | Workload::OnOff(_) | Workload::Rate(_) => self.begin_alone(index, None),
+            _ => self.begin_alone(index, None),
         }
     }
 
@@ -285,7 +287,8 @@ impl<'t> World<'t> {
     fn begin(&mut self, index: u32, goal: Option<u64>) -> Option<u32> {
         let number = self.live.next_number();
         let remembered = self.families[index as usize].memory.lend(self.now);
-        let Family { flow, way, .. } = &self.families[index as usize];
+        let Family { flow, way, frames, .. } = &self.families[index as usize];
+        let frames = frames.as_ref();
         let label = Label { number, way: *way, family: Some(index) };
         let seed = self.seed.derive(&format!("controller {number}"));
         let env = Env { mss: flow.mss, seed, paced: flow.paced, remembered };
@@ -295,7 +298,8 @@ impl<'t> World<'t> {
             let tapped = self.tap.as_mut().and_then(|tap| {
                 tap.observer(&Subject { flow: number - first, layer, spec, env: &env, moment: Moment::default() })
             });
-            both(tapped, self.whens.observer(index, flow, layer))
+            let losses = frames.filter(|_| !flow.via.in_order()).map(Frames::observer);
+            both(both(tapped, self.whens.observer(index, flow, layer)), losses)
         };
         let mut first_source = None;
         let mut ends = if self.content.is_fetched(flow) {
@@ -347,28 +351,6 @@ impl<'t> World<'t> {
         if rate == Rate::ZERO { Nanos::ZERO } else { rate.time_for(u64::from(flow.packet_bytes())) }
     }
 
-    /// The application of a configured flow stops writing: the flow ends here, what is in flight is not waited for.
-    fn stop(&mut self, index: u32) {
-        if let Some(number) = self.families[index as usize].number {
-            self.retire(number);
-        }
-    }
-
-    /// An application's turn: a packet at a constant rate, or the other half of on/off.
-    fn application(&mut self, number: u32, at: Time) {
-        let Some(live) = self.live.get_mut(number) else { return };
-        let family = &mut self.families[live.family as usize];
-        let Some(application) = family.application.as_mut().filter(|_| family.turn == at) else { return };
-        let (turn, wait) = application.turn();
-        match turn {
-            AppTurn::Write(bytes) => live.ends.write(bytes),
-            AppTurn::Cut => _ = live.ends.steering_mut().cut(),
-        }
-        family.turn = self.now + wait;
-        self.timers.set(family.turn, Target::Application(number));
-        self.release(number);
-    }
-
     fn send_cross(&mut self, index: u32) {
         let Source { cross, label, gaps } = &mut self.sources[index as usize];
         if cross.stop.is_some_and(|stop| self.now >= stop) {
@@ -404,6 +386,9 @@ impl<'t> World<'t> {
         }
         let Live { label, hops: [data, back], .. } = *flow;
         let family = &self.families[flow.family as usize];
+        if let Some(frames) = &family.frames {
+            hand_over_again(&mut flow.ends, frames);
+        }
         let mut count = 0_u32;
         while flow.ready_at() <= self.now {
             count += 1;
@@ -429,6 +414,9 @@ impl<'t> World<'t> {
             }
             if let Some(tap) = &mut self.tap {
                 tap.on_sent(self.now, number - self.first, &segment);
+            }
+            if let Some(frames) = family.frames.as_ref().filter(|_| !segment.retransmission) {
+                frames.sent(segment.seq, u64::from(segment.bytes));
             }
             self.recorder.entered(flow.family as usize);
             let ecn = Codepoint::from(segment.ecn);
@@ -467,7 +455,11 @@ impl<'t> World<'t> {
                 self.fetched(flow.family, fetch);
             }
             self.recorder.retired(flow.family as usize, self.now, &stats, ready);
-            self.families[flow.family as usize].memory.learn(self.now, flow.ends.steering().controller());
+            let family = &mut self.families[flow.family as usize];
+            family.memory.learn(self.now, flow.ends.steering().controller());
+            if let Some(frames) = &family.frames {
+                self.recorder.frames(flow.family as usize, frames.outcome());
+            }
         }
     }
 
@@ -492,6 +484,10 @@ impl<'t> World<'t> {
         }
         let routers = self.content.outcomes(&self.nodes);
         let fired = self.whens.fired;
-        Outcome { failure: self.failure, routers, fired, ..self.recorder.finish(graph, hops, self.events) }
+        let whole = self.recorder.finish(graph, hops, self.events);
+        let mut outcome = Outcome { failure: self.failure, routers, fired, ..whole };
+        let flows: Vec<Flow> = self.families.into_iter().map(|family| family.flow).collect();
+        outcome.note_capacities(&flows, |hop, from, to| self.hops.capacity(hop, from, to));
+        outcome
     }
 }

@@ -14,6 +14,7 @@ mod hpcc;
 mod icn;
 mod ledbat;
 mod mdi;
+mod media;
 mod nodes;
 mod pieces;
 mod rapid;

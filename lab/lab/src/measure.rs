@@ -6,13 +6,14 @@ use std::time::Instant;
 use paceline_cc::{Distribution, Nanos, Time};
 use paceline_experiment::config::{self, DumbbellWay, Workload};
 use paceline_experiment::{
-    Fired, FlowOutcome, Graph, GraphHop, HopOutcome, NamedLosses, Outcome, RouterOutcome, SplitSum, TelemetryOutcome,
+    Fired, FlowOutcome, Graph, GraphHop, HopOutcome, NamedLosses, Outcome, RouterOutcome, SplitSum, StreamOutcome,
+    TelemetryOutcome,
 };
 
 use crate::contestant::Contestant;
 use crate::record::{
-    FiredRecord, FlowRecord, LinkRecord, NamedRecord, Parts, Record, RouterRecord, Span, Split, TelemetryRecord,
-    rounded,
+    FiredRecord, FlowRecord, FramesRecord, LinkRecord, NamedRecord, Parts, Record, RouterRecord, Span, Split,
+    TelemetryRecord, rounded,
 };
 use crate::scenario::Plan;
 use crate::version::{VERSION, commit};
@@ -28,6 +29,8 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
     let endless = flows.iter().zip(&outcome.flows).filter(|(flow, _)| !ends(flow));
     let shares: Vec<f64> = endless.map(|(_, flow)| throughput(flow.wire_bytes_arrived, flow)).collect();
     let own = plan.own();
+    let streams: Vec<&StreamOutcome> =
+        outcome.flows.iter().zip(&own).filter(|(_, own)| **own).flat_map(|(flow, _)| &flow.frames).collect();
     Record {
         scenario: scenario.name.clone(),
         trace: scenario.trace().map(file_name),
@@ -53,11 +56,18 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
         ecn_marks: sum(&|flow| flow.ce_packets),
         fct_ms: completions(flows, outcome).as_ref().and_then(span),
         completions: ending.then(|| sum(&|flow| flow.fct.count())),
+        frame_ms: frame_ms(&streams),
+        frames_late: streams.iter().filter_map(|stream| stream.late).reduce(|sum, more| sum + more),
+        frames_lost: (!streams.is_empty()).then(|| streams.iter().map(|stream| stream.given_up + stream.lost).sum()),
         jain: (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| rounded(jain(&shares))),
         telemetry: telemetry(&outcome.flows),
         split: split(&outcome.graph, flows.iter().zip(&outcome.flows)),
         drawn: plan.drawn.clone(),
-        flows: flows.iter().zip(&outcome.flows).map(|(flow, of)| flow_record(&outcome.graph, flow, of)).collect(),
+        flows: flows
+            .iter()
+            .zip(&outcome.flows)
+            .map(|(flow, of)| FlowRecord { share: share_of(flows, flow, of), ..flow_record(&outcome.graph, flow, of) })
+            .collect(),
         links: links(outcome, seconds),
         routers: outcome.routers.iter().map(|router| router_record(&outcome.graph, router)).collect(),
         fired: outcome.fired.iter().map(fired).collect(),
@@ -97,10 +107,37 @@ fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> Flo
         ecn_marks: outcome.ce_packets,
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
+        share: None,
         limited_below: flow.via.lower().map(|_| rounded(outcome.sender.limited_share())),
         telemetry: telemetry(std::slice::from_ref(outcome)),
         split: split(graph, [(flow, outcome)].into_iter()),
+        frames: outcome.frames.iter().map(frames_record).collect(),
     }
+}
+
+/// What a flow that ends got of the link while others were there.
+fn share_of(flows: &[config::Flow], flow: &config::Flow, outcome: &FlowOutcome) -> Option<f64> {
+    let capacity = outcome.capacity_bytes.filter(|_| flows.len() > 1 && matches!(flow.workload, Workload::Bytes(_)))?;
+    Some(share(outcome.wire_bytes_arrived, capacity))
+}
+
+fn frames_record(stream: &StreamOutcome) -> FramesRecord {
+    FramesRecord {
+        stream: stream.name.clone(),
+        made: stream.made,
+        complete: stream.complete,
+        late: stream.late,
+        given_up: stream.given_up,
+        lost: stream.lost,
+        frame_ms: span(&stream.delay),
+    }
+}
+
+/// Over all of these streams; `None` without a complete frame.
+fn frame_ms(streams: &[&StreamOutcome]) -> Option<Span> {
+    let mut all = Distribution::new(3);
+    streams.iter().for_each(|stream| all.add(&stream.delay));
+    span(&all)
 }
 
 /// What telemetry said of the losses of those flows that carry it; `None` where none does.

@@ -64,6 +64,11 @@ described! {
             "completion times of flows that ended, as a distribution; only where flows end. If flows of several \
              kinds end: over the first 20000 of each";
         completions: Option<u64> => "Option::is_none", "flows", "how many ended with all their bytes delivered; only where flows end";
+        frame_ms: Option<Span> => "Option::is_none", "ms",
+            "of flows whose workload is `media` or `media_rate`: from when a frame was made until all of it had arrived, as a \
+             distribution over the contestant's own flows";
+        frames_late: Option<u64> => "Option::is_none", "frames", "of these, complete later than `late_after`; only where a stream has that";
+        frames_lost: Option<u64> => "Option::is_none", "frames", "given up, or never complete because a part was lost; only of such flows";
         jain: Option<f64> => "Option::is_none", "0..1",
             "Jain's index of the throughputs of flows without an end of their own; only if there are several, and \
              data arrived";
@@ -161,6 +166,9 @@ described! {
         fct_ms: Option<Span> => "Option::is_none";
         /// As in [`Record`].
         completions: Option<u64> => "Option::is_none";
+        share: Option<f64> => "Option::is_none", "0..1",
+            "data that arrived from its start to its end over what the slowest link on its way could carry then; only of \
+             flows with `bytes`, beside others";
         limited_below: Option<f64> => "Option::is_none", "0..1",
             "share of the chunks passed to the lower TCP for which that TCP was the limit: it held back earlier \
              ones, or had refused this one; only for `alcc`";
@@ -168,6 +176,22 @@ described! {
         telemetry: Option<TelemetryRecord> => "Option::is_none";
         /// As in [`Record`].
         split: Split;
+        frames: Vec<FramesRecord> => "Vec::is_empty", "",
+            "one object for each stream of frames, see below; only of a workload of frames";
+    }
+}
+
+described! {
+    /// Frames of one stream of a flow.
+    pub struct FramesRecord {
+        stream: String, "", "name of the stream; `video` of `media_rate`";
+        made: u64, "frames", "that were made, from `stats_from` on, as all that follows";
+        complete: u64, "frames", "that arrived as a whole";
+        late: Option<u64> => "Option::is_none", "frames", "of these, later than `late_after`; only with that";
+        given_up: u64, "frames", "that were given up after `drop_after`";
+        lost: u64, "frames", "never complete, because a part was lost and not sent again";
+        /// As in [`Record`].
+        frame_ms: Option<Span>;
     }
 }
 

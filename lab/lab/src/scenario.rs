@@ -17,6 +17,7 @@ use crate::named::fields_of;
 mod check;
 mod effective;
 mod link;
+mod media;
 mod nodes;
 pub(crate) mod places;
 mod racers;

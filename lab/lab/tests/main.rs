@@ -8,6 +8,7 @@ mod links;
 #[cfg(feature = "parquet")]
 mod load;
 mod mdi;
+mod media;
 mod qlog;
 mod readme;
 mod scenarios;

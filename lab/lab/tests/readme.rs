@@ -11,7 +11,7 @@ use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::start_ups::START_UPS;
 use paceline_cc::{Ability, Spec};
 use paceline_lab::record::fields::Field;
-use paceline_lab::record::{FlowRecord, LinkRecord, Record, RouterRecord};
+use paceline_lab::record::{FlowRecord, FramesRecord, LinkRecord, Record, RouterRecord};
 use paceline_lab::scenario::{Options, Source};
 
 const README: &str = include_str!("../../../README.md");
@@ -119,6 +119,7 @@ fn its_tables_and_those_of_the_pages_are_those_of_the_code() {
         ("docs/guide/records.md", "flow", fields(FlowRecord::FIELDS)),
         ("docs/guide/records.md", "link", fields(LinkRecord::FIELDS)),
         ("docs/guide/records.md", "router", fields(RouterRecord::FIELDS)),
+        ("docs/guide/records.md", "frames", fields(FramesRecord::FIELDS)),
     ];
     let mut stale = Vec::new();
     for (page, name, table) in tables {

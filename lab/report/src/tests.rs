@@ -89,9 +89,11 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         ecn_marks: 0,
         fct_ms: None,
         completions: None,
+        share: None,
         limited_below: None,
         telemetry: None,
         split,
+        frames: Vec::new(),
     };
     Record {
         scenario: "cellular".to_owned(),
@@ -116,6 +118,9 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         ecn_marks: 0,
         fct_ms: None,
         completions: None,
+        frame_ms: None,
+        frames_late: None,
+        frames_lost: None,
         jain: None,
         telemetry: None,
         split,

@@ -10,6 +10,7 @@ mod check;
 mod content;
 mod cross;
 mod datagrams;
+mod ended;
 mod error;
 mod hosts;
 mod kernel;
@@ -31,13 +32,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use paceline_cc::{Ability, Distribution, Nanos, Time};
+use paceline_cc::{Ability, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
-use paceline_experiment::{
-    Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, ProgramOutcome, Recorder, Way,
-};
+use paceline_experiment::{Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Way};
 use paceline_path::{Count, Path, Schedule};
-use paceline_transport::SenderStats;
 
 use crate::numbers::Numbers;
 use crate::observers::Observers;
@@ -56,6 +54,7 @@ pub use telemetry::TelemetryError;
 pub(crate) use telemetry::prepare as prepare_telemetry;
 
 use content::Routers;
+use ended::Ended;
 use hosts::Hosts;
 use programs::Programs;
 use rows::Place;
@@ -245,7 +244,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     };
     let ways = report.links.iter_mut().flat_map(|link| [&mut link.down, &mut link.up]);
     // Without those to hosts.
-    let hops: Vec<HopOutcome> = ways.zip(schedules).take(graph.hops().len()).map(hop).collect();
+    let hops: Vec<HopOutcome> = ways.zip(schedules.clone()).take(graph.hops().len()).map(hop).collect();
     for flow in &ended {
         flow.record(&mut tap.recorder);
         if let Some(outcome) = &flow.program {
@@ -254,7 +253,8 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     }
     let told = told?.unwrap_or_default();
     tap.told(&told);
-    let outcome = Outcome { routers: routers?, ..tap.finish(graph, hops) };
+    let mut outcome = Outcome { routers: routers?, ..tap.finish(graph, hops) };
+    outcome.note_capacities(flows, |hop, from, to| Some(schedules.get(hop as usize)?.as_ref()?.capacity(from, to)));
     if let Some(error) =
         outcome.flows.iter().filter(|flow| flow.packets_arrived == 0).find_map(|flow| programs.silent(flow.index))
     {
@@ -286,32 +286,6 @@ fn host(report: &EmulatorReport, ended: &[Ended], driven_by: Vec<Option<DrivenBy
         emulator_cpu: report.cpu,
         lateness: report.lateness.clone(),
         trusted: report.trusted(),
-    }
-}
-
-/// What one configured flow leaves behind, over either datapath.
-struct Ended {
-    index: usize,
-    stats: Vec<SenderStats>,
-    rtt: Distribution,
-    bytes_ready: u64,
-    completions: Vec<(u64, Nanos)>,
-    end: Time,
-    cpu: Nanos,
-    /// Of a program that is not ours.
-    program: Option<ProgramOutcome>,
-}
-
-impl Ended {
-    fn record(&self, recorder: &mut Recorder) {
-        recorder.rtts(self.index, &self.rtt);
-        for (bytes, took) in &self.completions {
-            recorder.completed(self.index, *bytes, *took);
-        }
-        for (number, stats) in self.stats.iter().enumerate() {
-            let ready = if number == 0 { self.bytes_ready } else { 0 };
-            recorder.retired(self.index, self.end, stats, ready);
-        }
     }
 }
 

@@ -96,8 +96,7 @@ fn taken(path: &mut Path<u32>, at: Time) -> u64 {
 fn a_limit_in_time_is_what_waits_at_the_present_rate() {
     let limit = QueueBound { time: Some(Nanos::from_millis(80)), ..QueueBound::NONE };
     let steps = |steps: &[(u64, f64)]| {
-        let steps: Vec<_> =
-            steps.iter().map(|(at, mbps)| (Time::from_millis(*at), Rate::from_mbps(*mbps))).collect();
+        let steps: Vec<_> = steps.iter().map(|(at, mbps)| (Time::from_millis(*at), Rate::from_mbps(*mbps))).collect();
         path(Schedule::steps(&steps, None), limit)
     };
     // 200 kB at 20 Mbit/s, and the packet that finds a little less.
@@ -107,10 +106,7 @@ fn a_limit_in_time_is_what_waits_at_the_present_rate() {
     (0..199).for_each(|body| one_short.push(Time::ZERO, packet(1000, body)));
     one_short.push(Time::ZERO, packet(999, 0));
     one_short.push(Time::ZERO, packet(1500, 1));
-    assert_eq!(
-        (one_short.queued(Time::ZERO).packets, one_short.queued(Time::ZERO).bytes),
-        (200, 198_000 + 999 + 1500)
-    );
+    assert_eq!((one_short.queued(Time::ZERO).packets, one_short.queued(Time::ZERO).bytes), (200, 198_000 + 999 + 1500));
     // The rest of the packet in service counts: after 0.2 ms half of it is through, so that half a packet is missing.
     let mut later = constant();
     (0..200).for_each(|body| later.push(Time::ZERO, packet(1000, body)));
@@ -144,8 +140,7 @@ fn a_snapshot_shows_a_limit_in_time_in_bytes() {
     let limit = QueueBound { time: Some(Nanos::from_millis(80)), ..QueueBound::NONE };
     let steps = [(Time::ZERO, Rate::from_mbps(24.0)), (Time::from_millis(10), Rate::from_mbps(12.0))];
     let mut path = path(Schedule::steps(&steps, None), limit);
-    let packets =
-        |path: &mut Path<u32>, at: u64| path.snapshot(Time::from_millis(at)).and_then(|s| s.limit_packets());
+    let packets = |path: &mut Path<u32>, at: u64| path.snapshot(Time::from_millis(at)).and_then(|s| s.limit_packets());
     assert_eq!((packets(&mut path, 0), packets(&mut path, 10)), (Some(160), Some(80)));
     assert_eq!(path.room(1500), Some(240_000));
 }

@@ -382,9 +382,10 @@ fn fq_holds_a_flow_to_its_rate_and_no_other() {
                 let now = now.min(ms(2));
                 others.by_ref().for_each(|body| path.push(now, Packet::new(1, 1500, Codepoint::NotEct, body)));
             }
-            left.extend(std::iter::from_fn(|| path.pop(path.next().min(now))).map(|packet| {
-                (packet.flow, packet.entered.as_nanos() / 1000)
-            }));
+            left.extend(
+                std::iter::from_fn(|| path.pop(path.next().min(now)))
+                    .map(|packet| (packet.flow, packet.entered.as_nanos() / 1000)),
+            );
         }
         let of = |flow: u32| left.iter().filter(|(of, _)| *of == flow).map(|(_, at)| *at).collect::<Vec<_>>();
         let (first, second) = (of(0), of(1));

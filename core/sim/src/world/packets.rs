@@ -82,6 +82,14 @@ impl World<'_> {
                 }
             }
         }
+        let family = &self.families[flow.family as usize];
+        if let (Some(frames), Some(segment)) = (&family.frames, packet.body.load.segment()) {
+            if family.flow.via.in_order() {
+                frames.ready(self.now, flow.ends.bytes_ready());
+            } else {
+                frames.arrived(self.now, segment.seq, u64::from(segment.bytes));
+            }
+        }
         let done = flow.goal.is_some_and(|goal| flow.ends.bytes_ready() >= goal);
         if let Load::Traced(traced) = &packet.body.load {
             self.traced_arrived(number, traced);

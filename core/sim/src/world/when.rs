@@ -239,6 +239,7 @@ impl World<'_> {
                     Workload::Bulk => live.ends.write(u64::MAX),
                     Workload::Bytes(Bytes(bytes)) => live.ends.write(*bytes),
                     Workload::Rate(_) | Workload::OnOff(_) | Workload::Poisson(_) => {}
+                    Workload::Media(_) | Workload::MediaRate(_) => {}
                 }
                 family.application = Application::new(workload, family.flow.mss, self.seed, index as usize);
                 family.flow.workload = workload.clone();

@@ -9,10 +9,11 @@ use super::Record;
 
 impl Record {
     /// The first 64 bits of SHA-256 of the record's JSON, in hexadecimal. Left out is what scenario and seed do not determine: the version
-    /// and commit of paceline, and what the run cost.
+    /// and commit of paceline, and what the run cost; and the shares of flows, which follow from the rest.
     pub fn digest(&self) -> String {
-        let determined =
+        let mut determined =
             Self { version: String::new(), commit: None, cpu_s: None, wall_s: None, peak_mb: None, ..self.clone() };
+        determined.flows.iter_mut().for_each(|flow| flow.share = None);
         // Numbers, texts, and maps whose keys are texts: nothing that JSON lacks.
         let json = serde_json::to_vec(&determined).unwrap_or_default();
         HEXLOWER.encode(&digest(&SHA256, &json).as_ref()[..8])

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use paceline_experiment::{DrivenBy, DumbbellWay};
 use serde_json::Value as Json;
 
-use super::{FiredRecord, FlowRecord, LinkRecord, Record, ReleaseError, RouterRecord, Span, Split, TelemetryRecord};
+use super::{
+    FiredRecord, FlowRecord, FramesRecord, LinkRecord, Record, ReleaseError, RouterRecord, Span, Split, TelemetryRecord,
+};
 use crate::run::World;
 
 /// A field of a record, of one of its flows, or of one of its links.
@@ -62,7 +64,7 @@ macro_rules! shaped {
 shaped! {
     String => Text, World => Text, DrivenBy => Text, DumbbellWay => Text, bool => Flag, u32 => Count, u64 => Count, f64 => Number,
     Span => Span, ReleaseError => Late, Split => Split, TelemetryRecord => Telemetry, Vec<FlowRecord> => List,
-    Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, Vec<FiredRecord> => Nested, BTreeMap<String, String> => Nested,
+    Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, Vec<FramesRecord> => Nested, Vec<FiredRecord> => Nested, BTreeMap<String, String> => Nested,
 }
 
 impl<T: Shaped> Shaped for Option<T> {
@@ -203,5 +205,7 @@ mod tests {
         assert_eq!(fields_of::<RouterRecord>(), described(RouterRecord::FIELDS));
         let known = [described(Record::FIELDS), described(FlowRecord::FIELDS)].concat();
         assert!(fields_of::<FlowRecord>().iter().all(|name| known.contains(name)));
+        let known = [described(Record::FIELDS), described(FramesRecord::FIELDS)].concat();
+        assert!(fields_of::<FramesRecord>().iter().all(|name| known.contains(name)));
     }
 }

@@ -4,7 +4,7 @@ use paceline_cc::{Bytes, Nanos, Rate, resume};
 
 use paceline_experiment::{Cut, Poisson};
 
-use super::{Cross, Flow, KeyError, Scenario, Who, Workload};
+use super::{Cross, Flow, KeyError, Scenario, Who, Workload, media};
 use crate::contestant::Contestant;
 
 impl Scenario {
@@ -35,6 +35,8 @@ impl Scenario {
         let mut total: u64 = 0;
         for (index, flow) in self.flows.iter().enumerate() {
             flow.check().map_err(|(key, problem)| KeyError::new(format!("flows[{index}].{key}"), problem))?;
+            media::check(&flow.workload, flow.contestants(&self.contestants))
+                .map_err(|(key, problem)| KeyError::new(format!("flows[{index}].workload{key}"), problem))?;
             total += u64::from(flow.count);
             if total > MAX_FLOWS {
                 let problem = format!("more than {MAX_FLOWS} flows in one world; take fewer");
@@ -55,10 +57,7 @@ impl Scenario {
         for (index, flow) in self.flows.iter().enumerate() {
             let wrong = |(key, problem): Wrong| Err(KeyError::new(format!("flows[{index}].{key}"), problem));
             let Some(key) = flow.memory() else { continue };
-            let whose = match &flow.contestant {
-                Who::Each => &self.contestants[..],
-                Who::Fixed(contestant) => std::slice::from_ref(&**contestant),
-            };
+            let whose = flow.contestants(&self.contestants);
             let resumes =
                 |one: &Contestant| one.controller.start_up().is_some_and(|start| start.name == resume::ENTRY.name);
             if !whose.iter().any(resumes) {
@@ -90,6 +89,14 @@ impl Flow {
     /// The first of the two keys about what earlier flows learnt.
     fn memory(&self) -> Option<&'static str> {
         self.remembered.map(|_| "remembered").or_else(|| self.remember.then_some("remember"))
+    }
+
+    /// Whose flow it is in one run or another, where these race.
+    fn contestants<'a>(&'a self, racing: &'a [Contestant]) -> &'a [Contestant] {
+        match &self.contestant {
+            Who::Each => racing,
+            Who::Fixed(contestant) => std::slice::from_ref(&**contestant),
+        }
     }
 
     pub(super) fn check(&self) -> Result<(), Wrong> {

@@ -137,7 +137,7 @@ impl Scenario {
                 let problem = "flows of a family have sizes of their own, and no object in common; leave it out";
                 return Err(("object", problem.to_owned()));
             }
-            Workload::Bulk | Workload::OnOff(_) | Workload::Rate(_) => {
+            _ => {
                 let problem = "an object has an end; give workload = { bytes = \"10MB\" }, or a poisson";
                 return Err(("workload", problem.to_owned()));
             }

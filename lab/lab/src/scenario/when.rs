@@ -191,6 +191,7 @@ impl Scenario {
         if matches!(flows[place].workload, Workload::Poisson(_)) || flows[place].object.is_some() {
             return Err("flows that come and go, or fetch an object, keep what they do; name another".to_owned());
         }
+        let of_frames = |workload: &Workload| matches!(workload, Workload::Media(_) | Workload::MediaRate(_));
         let does = match value.as_str() {
             Some("pause") => Does::Pause,
             Some("resume") => Does::Resume,
@@ -200,6 +201,11 @@ impl Scenario {
                 flow.check().map_err(|(_, problem)| problem.to_owned())?;
                 if matches!(flow.workload, Workload::Poisson(_)) {
                     return Err("a flow that runs cannot become a family of flows; give another workload".to_owned());
+                }
+                if of_frames(&flow.workload) || of_frames(&flows[place].workload) {
+                    return Err(
+                        "frames are made from the start of a flow to its end; write \"pause\" or \"resume\"".to_owned()
+                    );
                 }
                 Does::Write(flow.workload)
             }

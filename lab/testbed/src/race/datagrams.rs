@@ -9,9 +9,11 @@ use std::sync::mpsc::{self, Receiver, Sender as Results};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use paceline_cc::{Controller, Distribution, Env, Nanos, Remembered, Time};
+use paceline_cc::observe::both;
+use paceline_cc::{Controller, Distribution, Env, Nanos, Remembered, Spec, Time};
 use paceline_experiment::endpoints::FlowEnds;
-use paceline_experiment::{AppTurn, Application, Flow, Memory, Sample, Seed, Workload, endpoints};
+use paceline_experiment::media::permitted;
+use paceline_experiment::{Application, Flow, Frames, Memory, Sample, Seed, StreamOutcome, Workload, endpoints};
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -62,8 +64,8 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
         abort: crew.abort.clone(),
     };
     Ok(Box::new(move || {
-        let DatagramsOutcome { stats, rtt, bytes_ready, completions, end, cpu, .. } = flow.run()?;
-        Ok(super::Ended { index, stats, rtt, bytes_ready, completions, end, cpu, program: None })
+        let DatagramsOutcome { stats, rtt, bytes_ready, completions, end, cpu, frames, .. } = flow.run()?;
+        Ok(super::Ended { index, stats, rtt, bytes_ready, completions, end, cpu, frames, program: None })
     }))
 }
 
@@ -102,6 +104,8 @@ pub(super) struct DatagramsOutcome {
     pub(super) cpu: Nanos,
     /// Packets that the sending host itself refused.
     pub(super) lost_in_sending: u64,
+    /// Of its frames, where it has such.
+    pub(super) frames: Vec<StreamOutcome>,
 }
 
 /// One flow that has ended, or failed.
@@ -124,6 +128,7 @@ pub(super) struct Finished {
     pub(super) lost_in_sending: u64,
     pub(super) completion: Option<(u64, Nanos)>,
     pub(super) end: Time,
+    pub(super) frames: Vec<StreamOutcome>,
 }
 
 impl Datagrams {
@@ -159,6 +164,7 @@ impl Datagrams {
             end: self.flow.start,
             cpu: Nanos::ZERO,
             lost_in_sending: 0,
+            frames: Vec::new(),
         };
         for _ in 0..begun {
             let one = ended.recv().map_err(|_| self.panicked("sender"))??;
@@ -169,6 +175,8 @@ impl Datagrams {
             sum.end = sum.end.max(one.end);
             sum.cpu += one.cpu;
             sum.lost_in_sending += one.lost_in_sending;
+            // A family of flows has none.
+            sum.frames.extend(one.frames);
         }
         Ok(sum)
     }
@@ -254,15 +262,20 @@ impl Datagrams {
             paced: self.flow.paced,
             remembered: self.lend(),
         };
-        let mut ends =
-            endpoints::make(&self.flow, &env, |spec, layer| self.observers.of_world(number, layer, spec, &env))?;
+        let application = self.application();
+        let frames = application.as_ref().and_then(Application::frames);
+        let observer = |spec: &Spec, layer| {
+            let tapped = self.observers.of_world(number, layer, spec, &env);
+            both(tapped, frames.as_ref().map(Frames::observer))
+        };
+        let mut ends = endpoints::make(&self.flow, &env, observer)?;
         match (&self.flow.workload, span.goal) {
             (_, Some(bytes)) => ends.write(bytes),
             (Workload::Bulk, None) => ends.write(u64::MAX),
             _ => {}
         }
         match ends {
-            FlowEnds::Push(sender, receiver) => self.push(number, sender, receiver, sockets, span),
+            FlowEnds::Push(sender, receiver) => self.push(number, (sender, receiver), application, sockets, span),
             FlowEnds::Pull(requester, _) => requests::pull(self, *requester, sockets, span),
         }
     }
@@ -291,15 +304,15 @@ impl Datagrams {
     fn push(
         &self,
         number: u32,
-        sender: Box<dyn Sender>,
-        receiver: Box<dyn paceline_transport::Receiver>,
+        (sender, receiver): (Box<dyn Sender>, Box<dyn paceline_transport::Receiver>),
+        application: Option<Application>,
         (near, far): (UdpSocket, UdpSocket),
         &Span { at, until, goal }: &Span,
     ) -> Ended {
         let failed = |source| FlowError::Udp { flow: contestant(&self.flow), source };
-        let application = self.application();
+        let frames = application.as_ref().and_then(Application::frames);
         let source: Box<dyn ContentSource> = match application {
-            Some(application) => Box::new(Turns { application, at }),
+            Some(application) => Box::new(Turns { application, frames: frames.clone(), at }),
             None => Box::new(Zeros),
         };
         let channel = |socket: UdpSocket| {
@@ -308,7 +321,8 @@ impl Datagrams {
         };
         let (near, far) = (channel(near), channel(far));
         let (near, far) = (near.map_err(|error| self.refused(error))?, far.map_err(|error| self.refused(error))?);
-        let counted = Counted { clock: self.clock, goal, seen: HashSet::new(), bytes: 0, done: Arc::default() };
+        let (seen, sunk) = (HashSet::new(), frames.clone());
+        let counted = Counted { clock: self.clock, goal, seen, bytes: 0, done: Arc::default(), frames: sunk };
         let done = counted.done.clone();
         let over = AtomicBool::new(false);
         let mut sending = SendingEnd::new(near, self.clock, sender, source, SenderTiming::EXACT);
@@ -337,7 +351,8 @@ impl Datagrams {
         let SenderOutcome { stats, rtt, cpu, lost_in_sending, .. } = sending.finish().0;
         let cpu = cpu + receiver.cpu;
         let (completion, end, bytes_ready) = (goal.zip(took), end.min(until), receiver.bytes_ready);
-        Ok(Finished { stats, rtt, bytes_ready, cpu, lost_in_sending, completion, end })
+        let frames = frames.map_or_else(Vec::new, |frames| frames.outcome());
+        Ok(Finished { stats, rtt, bytes_ready, cpu, lost_in_sending, completion, end, frames })
     }
 
     /// Runs the sender; says whether it delivered all it had.
@@ -364,26 +379,30 @@ impl Datagrams {
 /// An application that writes in turns.
 struct Turns {
     application: Application,
+    frames: Option<Frames>,
     at: Time,
 }
 
 impl ContentSource for Turns {
     fn next(&self) -> Time {
-        self.at
+        if self.frames.as_ref().is_some_and(Frames::is_owed) { Time::ZERO } else { self.at }
     }
 
     fn act(&mut self, now: Time, sender: &mut dyn Sender) {
+        if let Some(owed) = self.frames.as_ref().map(Frames::take_owed).filter(|owed| *owed > 0) {
+            sender.write(owed);
+        }
         while self.at <= now {
-            let (turn, wait) = self.application.turn();
-            match turn {
-                AppTurn::Write(bytes) => sender.write(bytes),
-                AppTurn::Cut => _ = sender.cut(),
-            }
+            let (turn, wait) = self.application.turn(self.at, || permitted(&*sender));
+            turn.act(sender);
             self.at += wait.max(Nanos::from_nanos(1));
         }
     }
 
-    fn fill(&mut self, _seq: u64, _payload: &mut [u8]) -> io::Result<()> {
+    fn fill(&mut self, seq: u64, payload: &mut [u8]) -> io::Result<()> {
+        if let Some(frames) = &self.frames {
+            frames.sent(seq, payload.len() as u64);
+        }
         Ok(())
     }
 }
@@ -396,10 +415,14 @@ struct Counted {
     seen: HashSet<u64>,
     bytes: u64,
     done: Arc<Mutex<Option<Time>>>,
+    frames: Option<Frames>,
 }
 
 impl ContentSink for Counted {
     fn take(&mut self, seq: u64, payload: &[u8]) -> io::Result<()> {
+        if let Some(frames) = &self.frames {
+            frames.arrived(self.clock.now(), seq, payload.len() as u64);
+        }
         let Some(goal) = self.goal else { return Ok(()) };
         if !self.seen.insert(seq) {
             return Ok(());

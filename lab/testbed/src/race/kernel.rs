@@ -7,7 +7,7 @@ use std::thread;
 
 use paceline_alcc::Mode;
 use paceline_cc::Ability;
-use paceline_experiment::Flow;
+use paceline_experiment::{Application, Flow};
 use socket2::SockRef;
 
 use super::rows::{Place, Real, nothing_else};
@@ -52,13 +52,37 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
     let ledger = Arc::new(Ledger::default());
     let framed = above.as_ref().is_some_and(|options| options.mode == Mode::Framed);
     let (flow, clock, until, abort) = (flow.clone(), crew.clock, crew.until, crew.abort.clone());
-    let receiving =
-        Receiving { flow: flow.clone(), listener, framed, clock, until, ledger: ledger.clone(), abort: abort.clone() };
-    let start = flow.start;
     let (seed, state, namespace) = (crew.seed, glimpse.clone(), source.namespace.clone());
+    let application = Application::new(&flow.workload, flow.mss, seed, index);
+    let frames = application.as_ref().and_then(Application::frames);
+    let receiving = Receiving {
+        flow: flow.clone(),
+        listener,
+        framed,
+        clock,
+        until,
+        ledger: ledger.clone(),
+        frames: frames.clone(),
+        abort: abort.clone(),
+    };
+    let start = flow.start;
     let (engines, observers) = (crew.engines.clone(), crew.observers.clone());
-    let sending =
-        Sending { flow, kernel, above, engines, observers, index, seed, to, clock, until, ledger, state, abort };
+    let sending = Sending {
+        flow,
+        kernel,
+        above,
+        engines,
+        observers,
+        index,
+        seed,
+        application,
+        to,
+        clock,
+        until,
+        ledger,
+        state,
+        abort,
+    };
     Ok(Box::new(move || {
         crate::prefer();
         let receiver = thread::Builder::new()
@@ -76,6 +100,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
             completions: received.completions,
             end: sent.cut.unwrap_or(received.completed.max(start)),
             cpu: sent.cpu + received.cpu,
+            frames: frames.map_or_else(Vec::new, |frames| frames.outcome()),
             program: None,
         })
     }))

@@ -141,6 +141,7 @@ impl Transfer {
             completions: goal.zip(took).into_iter().collect(),
             end: sink.done.unwrap_or(until),
             cpu: cpu.into_iter().flatten().map(nanos).fold(Nanos::ZERO, |sum, cpu| sum + cpu),
+            frames: Vec::new(),
             program: None,
         })
     }

@@ -13,7 +13,7 @@ use std::thread;
 use bytes::Bytes;
 use paceline_cc::{Codepoint, Distribution, Nanos, Time};
 use paceline_experiment::icn::{Requester, Router};
-use paceline_experiment::{AppTurn, Application, Sample};
+use paceline_experiment::{Application, Sample};
 use paceline_icn::UNIT;
 use paceline_icn::wire::{DATA_HEAD, UnitAnswer, UnitHead, UnitRequest};
 use paceline_linux::clock::Sleeper;
@@ -111,6 +111,7 @@ pub(super) fn ask(flow: &Datagrams, asker: impl Asker, socket: UdpSocket, span: 
         lost_in_sending: asks.unsent,
         completion: span.goal.zip(asks.done.map(|moment| moment.since(span.at))),
         end: end.min(span.until),
+        frames: Vec::new(),
     })
 }
 
@@ -218,11 +219,8 @@ impl<A: Asker> Asks<A> {
     fn turns(&mut self, now: Time) -> Time {
         let Some((application, at)) = &mut self.application else { return Time::NEVER };
         while *at <= now {
-            let (turn, wait) = application.turn();
-            match turn {
-                AppTurn::Write(bytes) => self.asker.steering().write(bytes),
-                AppTurn::Cut => _ = self.asker.steering().cut(),
-            }
+            let (turn, wait) = application.turn(*at, || None);
+            turn.act(self.asker.steering());
             *at += wait.max(Nanos::from_nanos(1));
         }
         *at

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use paceline_alcc::frame::{MAX_HEADER, Reader};
 use paceline_cc::{Env, Nanos, Time};
-use paceline_experiment::Flow;
+use paceline_experiment::{Flow, Frames};
 
 use super::Ledger;
 use crate::race::{FlowError, contestant};
@@ -31,6 +31,8 @@ pub(crate) struct Receiving {
     pub(crate) clock: Clock,
     pub(crate) until: Time,
     pub(crate) ledger: Arc<Ledger>,
+    /// Where it hands over frames.
+    pub(crate) frames: Option<Frames>,
     pub(crate) abort: Arc<AtomicBool>,
 }
 
@@ -152,6 +154,9 @@ impl Receiving {
                 Ok(count) => {
                     connection.bytes += count as u64;
                     outcome.bytes_ready += count as u64;
+                    if let Some(frames) = &self.frames {
+                        frames.ready(self.clock.now(), connection.bytes);
+                    }
                     self.note(connection, outcome);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),

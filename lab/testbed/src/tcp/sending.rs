@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use paceline_alcc::{Mode, Options, Socket as Above};
-use paceline_cc::{Distribution, Env, Nanos, Time};
-use paceline_experiment::{AppTurn, Application, Flow, Layer, Sample, Seed, Workload};
+use paceline_cc::{Distribution, Env, Nanos, Rate, Time};
+use paceline_experiment::{AppTurn, Application, Flow, Frames, Layer, Sample, Seed, Workload};
 use paceline_linux::clock::{Clock, span};
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
@@ -29,7 +29,7 @@ use crate::workload::{Beginnings, beginnings, end, is_family};
 const CHUNK: usize = 64 * 1024;
 /// Bytes that wait unsent in the kernel at most: 1 Gbit/s needs a write every 2 ms (our choice).
 const WAITING: u32 = 256 * 1024;
-/// The same for an application that takes back what has not been sent: a few packets.
+/// The same for an application that takes back what has not been sent, or chooses late what is: a few packets.
 const WAITING_FEW: u32 = 16 * 1024;
 
 /// The sender of a configured flow. [`Sending::run`] in a thread inside its namespace.
@@ -43,6 +43,8 @@ pub(crate) struct Sending {
     /// Index of the configured flow, and the seed of the run: for the draws of its workload.
     pub(crate) index: usize,
     pub(crate) seed: Seed,
+    /// What writes in turns, where something does.
+    pub(crate) application: Option<Application>,
     pub(crate) to: SocketAddr,
     pub(crate) clock: Clock,
     /// When the run ends.
@@ -100,7 +102,9 @@ impl Sending {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub(crate) fn run(self) -> Result<SendingOutcome, FlowError> {
+    pub(crate) fn run(mut self) -> Result<SendingOutcome, FlowError> {
+        let application = self.application.take();
+        let frames = application.as_ref().and_then(Application::frames);
         let failed = |source: io::Error| FlowError::System { flow: contestant(&self.flow), source };
         let serve = |options: &Options| self.engines.serve(self.flow.way, options);
         let served = self.above.as_ref().map(serve).transpose().map_err(failed)?;
@@ -109,7 +113,7 @@ impl Sending {
             served,
             connections: Vec::new(),
             beginnings: beginnings(&self.flow, self.seed, self.index, self.until).peekable(),
-            application: Application::new(&self.flow.workload, self.flow.mss, self.seed, self.index),
+            application,
             turn_at: Time::NEVER,
             probe_at: self.flow.start + PROBE,
             outcome: SendingOutcome {
@@ -137,7 +141,7 @@ impl Sending {
                 self.probe(&mut state, &mut diagnosis).map_err(failed)?;
                 state.probe_at = now + PROBE;
             }
-            state.connections.iter_mut().for_each(write);
+            state.connections.iter_mut().for_each(|connection| write(connection, frames.as_ref()));
             wait(&mut state, end, self.clock).map_err(failed)?;
             self.greet(&mut state).map_err(failed)?;
         }
@@ -164,7 +168,7 @@ impl Sending {
         socket.set_tcp_congestion(self.kernel.name.as_bytes())?;
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_mss(self.flow.mss + TIMESTAMPS)?;
-        let fickle = matches!(self.flow.workload, Workload::OnOff(_));
+        let fickle = matches!(self.flow.workload, Workload::OnOff(_) | Workload::Media(_) | Workload::MediaRate(_));
         if state.served.is_none() {
             socket.set_tcp_notsent_lowat(if fickle { WAITING_FEW } else { WAITING })?;
         }
@@ -269,6 +273,13 @@ impl TcpConnection {
         Sample { window: stats.window, in_flight: stats.in_flight, srtt: stats.srtt, variables }
     }
 
+    /// What the kernel's controller permits, as [`paceline_experiment::media::permitted`] has it of ours.
+    fn permitted(&self) -> Option<Rate> {
+        let info = Some(&self.last).filter(|info| info.rtt > Nanos::ZERO)?;
+        let by_window = Rate::from_bytes_in(info.window(), info.rtt);
+        Some(info.pacing().map_or(by_window, |pacing| by_window.min(pacing)))
+    }
+
     /// Hands bytes over, as many as are taken at once.
     fn hand_over(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &self.above {
@@ -319,16 +330,17 @@ fn sample(info: &TcpInfo) -> Sample {
 /// The application's turn.
 fn turn(state: &mut State) {
     let (Some(application), Some(connection)) = (&mut state.application, state.connections.first_mut()) else { return };
-    let (turn, wait) = application.turn();
+    let (turn, wait) = application.turn(state.turn_at, || connection.permitted());
     match turn {
         AppTurn::Write(bytes) => connection.allowed = connection.allowed.saturating_add(bytes),
         AppTurn::Cut => connection.allowed = connection.written,
+        AppTurn::TakeBack(bytes) => connection.allowed -= bytes.min(connection.allowed - connection.written),
     }
     state.turn_at += wait;
 }
 
 /// Writes what the kernel takes.
-fn write(connection: &mut TcpConnection) {
+fn write(connection: &mut TcpConnection, frames: Option<&Frames>) {
     static ZEROS: [u8; CHUNK] = [0; CHUNK];
     if connection.blocked {
         return;
@@ -336,7 +348,12 @@ fn write(connection: &mut TcpConnection) {
     while connection.written < connection.allowed {
         let left = usize::try_from(connection.allowed - connection.written).unwrap_or(CHUNK).min(CHUNK);
         match connection.hand_over(&ZEROS[..left]) {
-            Ok(taken) => connection.written += taken as u64,
+            Ok(taken) => {
+                if let Some(frames) = frames {
+                    frames.sent(connection.written, taken as u64);
+                }
+                connection.written += taken as u64;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
                 connection.blocked = true;
