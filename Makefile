@@ -43,7 +43,7 @@ install: ## what was built: the command, its preloaded library, manual pages and
 	@$(BUILT)/paceline completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_paceline
 	@$(BUILT)/paceline completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/paceline.fish
 
-deb: build ## a Debian package of the command and its library, in target/packages (FEATURES=ebpf adds eBPF)
+deb: build build-c ## a Debian package of the command and its libraries, in target/packages (FEATURES=ebpf adds eBPF)
 	@FEATURES="$(FEATURES)" scripts/deb $(BUILT) target/packages
 
 dist: build ## an archive of what `make install` installs, in target/packages
