@@ -34,13 +34,25 @@ fn alone_it_uses_eta_of_the_link_without_a_queue() {
 
 #[test]
 fn flows_share_what_they_use() {
-    for count in [2, 8] {
+    for count in [2, 8, 32] {
         let (_, bins) = binned(path(330), (0..count).map(|_| flow(0)).collect(), 1, 30);
         let rates: Vec<f64> = (0..count).map(|flow| bins.mbps(flow, 100, 300) * WIRE).collect();
         let used = rates.iter().sum::<f64>() / 100.0;
         assert!((0.88..=1.0).contains(&used), "{count}: {used}");
         assert!(jain(&rates) > 0.95, "{count}: {rates:?}");
     }
+}
+
+/// The additive steps of all flows wait in the queue: of ten that take themselves for one, ten times as much.
+#[test]
+fn a_step_for_too_few_flows_makes_a_queue() {
+    let queue = |name: &str| {
+        let flows = (0..10).map(|_| listening(name, COUNTED)).collect();
+        let (outcome, _) = binned(path(330), flows, 1, 20);
+        outcome.flows[0].queue.quantile_ms(0.5).unwrap()
+    };
+    let (right, wrong) = (queue("hpcc:n=10"), queue("hpcc:n=1"));
+    assert!(wrong > 2.0 * right + 0.5, "{right} ms and {wrong} ms");
 }
 
 /// It is in slow start until its second report: some packets find a queue of about a path, and afterwards there is none.

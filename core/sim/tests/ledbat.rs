@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::common::{Dumbbell, RandomLoss, StepDelay, bulk, mean, share, variable};
-use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Flow, Outcome, Via};
+use paceline_cc::{Nanos, Rate, Time};
+use paceline_experiment::{Flow, Outcome, Via, Workload};
 use paceline_path::queue::QueueBound;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -41,7 +41,32 @@ fn alone_they_fill_the_link_and_the_queue_to_their_target() {
         assert!(used >= least, "{name}: {used}");
         let held = mean(&queue_ms(&outcome)[5_000..]);
         assert!(queue.contains(&held), "{name}: {held} ms");
+        assert_eq!(outcome.flows[0].packets_dropped, 0, "{name}");
     }
+}
+
+/// Of the time between slowdowns; what waits is then at most a sixth above the target.
+#[test]
+fn between_slowdowns_the_plus_fills_the_link_and_holds_its_target() {
+    let outcome = path(50, 4.0, vec![flow("ledbat++", 0)]).run(60);
+    let flow = &outcome.series.as_ref().unwrap().flows[0];
+    let (phase, queue) = (variable(flow, "phase"), queue_ms(&outcome));
+    let steady: Vec<usize> = (5_000..60_000).filter(|ms| phase[*ms] == 1.0).collect();
+    let used = mean(&steady.iter().map(|ms| flow.throughput_mbps[*ms]).collect::<Vec<_>>()) / 10.0;
+    assert!(used >= 0.95, "{used}");
+    let mut waits: Vec<f64> = steady.iter().map(|ms| queue[*ms]).collect();
+    waits.sort_by(f64::total_cmp);
+    let most = waits[waits.len() * 99 / 100];
+    assert!(most <= 70.0, "{most} ms");
+}
+
+/// A call of 1 Mbit/s: the background adds to the delay of 99 % of its packets no more than its target, and a tenth.
+#[test]
+fn a_call_is_delayed_by_little_more_than_the_target() {
+    let call = || Flow { workload: Workload::Rate(Rate::from_mbps(1.0)), ..bulk("reno", Via::udp()) };
+    let delay = |flows: Vec<Flow>| path(20, 4.0, flows).run(60).flows[0].queue.quantile_ms(0.99).unwrap();
+    let (alone, beside) = (delay(vec![call()]), delay(vec![call(), flow("ledbat++", 0)]));
+    assert!(beside - alone <= 66.0, "{alone} ms alone, {beside} ms beside it");
 }
 
 #[test]

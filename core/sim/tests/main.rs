@@ -3,6 +3,7 @@
 mod above;
 mod bbr;
 mod bbr3;
+mod bbr3_grid;
 mod chirp;
 mod chirp_adaptive;
 mod common;
@@ -23,6 +24,7 @@ mod rates;
 mod resume;
 mod rledbat;
 mod saturator;
+mod search;
 mod shares;
 mod sprout;
 mod steering;
