@@ -26,6 +26,8 @@ pub struct Datapath {
     pub offers: &'static [Ability],
     /// Everything else, and why.
     pub lacks: &'static [Lack],
+    /// Controller, parameter and value: what a parameter is over it that is left to the datapath ([`Spec::over`]).
+    pub defaults: &'static [(&'static str, &'static str, &'static str)],
 }
 
 /// What a datapath does not offer.
@@ -53,6 +55,9 @@ const NO_TELEMETRY: Lack = Lack::new(Ability::Telemetry, "no reports of hops rea
 const NO_ARRIVALS_ABOVE: Lack =
     Lack::new(Ability::ArrivalTimes, "the TCP below reports when packets were acknowledged, not when they arrived");
 
+/// A datagram is handed over by itself: nothing gathers them on their way (draft-ietf-ccwg-bbr-06 section 5.5.8).
+const DATAGRAMS: &[(&str, &str, &str)] = &[("bbr3", "budget", "1")];
+
 /// Native datagrams.
 pub const UDP: Datapath = Datapath {
     name: "udp",
@@ -61,6 +66,7 @@ pub const UDP: Datapath = Datapath {
     simulated: true,
     offers: &Ability::ALL,
     lacks: &[],
+    defaults: DATAGRAMS,
 };
 
 /// A TCP flow that the controller itself drives.
@@ -71,6 +77,7 @@ pub const TCP: Datapath = Datapath {
     simulated: true,
     offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::Telemetry, Ability::ArrivalTimes],
     lacks: &[Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback")],
+    defaults: &[],
 };
 
 /// Above a TCP flow, in the way that suits the controller.
@@ -81,6 +88,7 @@ pub const ALCC: Datapath = Datapath {
     simulated: true,
     offers: &[Ability::ReceiverHalf, Ability::ExactGaps, Ability::ExactMarks],
     lacks: &[NO_ARRIVALS_ABOVE, NO_TELEMETRY],
+    defaults: &[],
 };
 
 /// Named content, by requests.
@@ -96,6 +104,7 @@ pub const ICN: Datapath = Datapath {
         Lack::new(Ability::ExactMarks, "a router's packets are not ECN-capable"),
         NO_TELEMETRY,
     ],
+    defaults: DATAGRAMS,
 };
 
 /// Inside quinn.
@@ -112,6 +121,7 @@ pub const QUIC: Datapath = Datapath {
         Lack::new(Ability::ArrivalTimes, "QUIC as quinn speaks it does not report them"),
         NO_TELEMETRY,
     ],
+    defaults: DATAGRAMS,
 };
 
 /// Inside noq.
@@ -128,6 +138,7 @@ pub const QUIC_NOQ: Datapath = Datapath {
         Lack::new(Ability::ArrivalTimes, "QUIC as noq speaks it does not report them"),
         NO_TELEMETRY,
     ],
+    defaults: DATAGRAMS,
 };
 
 const ITS_OWN: &str = "a program has a controller of its own";
@@ -146,6 +157,7 @@ pub const PROGRAM: Datapath = Datapath {
         Lack::new(Ability::Telemetry, ITS_OWN),
         Lack::new(Ability::ArrivalTimes, ITS_OWN),
     ],
+    defaults: &[],
 };
 
 /// What may stand behind the `@` of a contestant with a controller of ours, in the order of lists.
@@ -165,6 +177,7 @@ pub const TCP_AGENT: Datapath = Datapath {
         Lack::new(Ability::ArrivalTimes, "TCP does not report them"),
         NO_TELEMETRY,
     ],
+    defaults: &[],
 };
 
 /// [`ALCC`] in chunks that the controller permits.
@@ -219,6 +232,7 @@ pub const SHIM: Datapath = Datapath {
         NO_ARRIVALS_ABOVE,
         NO_TELEMETRY,
     ],
+    defaults: &[],
 };
 
 /// The preloaded library with queues: [`ALCC_QUEUE`] to clients that know nothing of it.
@@ -349,6 +363,21 @@ mod tests {
              use @udp, @tcp or @alcc"
         );
         assert!(misfit("prague:start=chirp", &QUIC).starts_with("prague needs an exact count"));
+    }
+
+    #[test]
+    fn what_is_left_to_a_datapath_is_as_that_has_it() {
+        for datapath in DATAPATHS.iter().chain(WAYS) {
+            for (controller, param, value) in datapath.defaults {
+                let over = controller.parse::<Spec>().unwrap().over(datapath);
+                assert_eq!(over.to_string(), format!("{controller}:{param}={value}"));
+            }
+        }
+        let over = |spec: &str, datapath| spec.parse::<Spec>().unwrap().over(datapath).to_string();
+        assert_eq!(over("bbr3", &UDP), "bbr3:budget=1");
+        assert_eq!(over("bbr3:budget=2", &UDP), "bbr3:budget=2");
+        assert_eq!((over("bbr3", &TCP), over("bbr3", &SHIM)), ("bbr3".to_owned(), "bbr3".to_owned()));
+        assert_eq!(over("cubic:start=rapid", &QUIC), "cubic:start=rapid");
     }
 
     #[test]

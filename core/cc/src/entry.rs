@@ -251,6 +251,18 @@ impl Params {
         self.word(name) == "on"
     }
 
+    /// Gives the parameter this value, if it has its default.
+    pub(crate) fn settle(&mut self, entry: &'static Entry, name: &str, value: &str) {
+        let start_up = self.start_up(entry);
+        let Some(param) = entry.params().find(|param| param.name == name) else { return };
+        let (default, settled) = (default_of(entry, param, start_up), Value::parse(param.kind, value));
+        if let (Some(settled), Some((_, value))) = (settled, self.values.iter_mut().find(|(key, _)| *key == name))
+            && *value == default
+        {
+            *value = settled;
+        }
+    }
+
     fn value(&self, name: &str) -> Option<Value> {
         value_of(&self.values, name)
     }

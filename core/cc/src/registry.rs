@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::ability::Ability;
 use crate::controller::{Controller, Env, ReceiverHalf};
+use crate::datapath::Datapath;
 use crate::entry::{Entry, Params, SpecError, StartUpEntry};
 use crate::foreign::clipped;
 use crate::names::nearest;
@@ -129,6 +130,25 @@ impl Spec {
     /// It names a model that came from a file, so that its text means nothing on another machine.
     pub fn is_local(&self) -> bool {
         self.params.local()
+    }
+
+    /// The same over this datapath, which says what the parameters are that are left to it.
+    ///
+    /// ```
+    /// use paceline_cc::Spec;
+    /// let spec: Spec = "bbr3".parse()?;
+    /// assert_eq!(spec.over(&paceline_cc::datapath::UDP).to_string(), "bbr3:budget=1");
+    /// # Ok::<(), paceline_cc::SpecError>(())
+    /// ```
+    #[must_use]
+    pub fn over(&self, datapath: &Datapath) -> Self {
+        let mut over = self.clone();
+        for (controller, param, value) in datapath.defaults {
+            if *controller == self.entry.name {
+                over.params.settle(self.entry, param, value);
+            }
+        }
+        over
     }
 
     /// Makes the sending half.

@@ -303,8 +303,8 @@ impl<'t> World<'t> {
         };
         let mut first_source = None;
         let mut ends = if self.content.is_fetched(flow) {
-            let observer = observer(&flow.controller, Layer::Packets);
-            first_source = Some(Observed::wrap(flow.controller.build(&env), observer));
+            let spec = flow.controller.over(flow.via.datapath());
+            first_source = Some(Observed::wrap(spec.build(&env), observer(&spec, Layer::Packets)));
             self.fetch(index, number, goal.expect("an object has an end"))
         } else {
             match endpoints::make(flow, &env, observer) {

@@ -52,6 +52,18 @@ fn a_flow_alone_uses_a_deep_queue_s_link_but_for_its_margins() {
     }
 }
 
+/// A window of what the datapath may hold: three send quanta of TCP's, of two packets each at this rate; over datagrams the smallest there is.
+#[test]
+fn a_path_of_less_than_a_packet_has_the_window_of_its_datapath() {
+    for (via, packets) in [(Via::tcp(None), 6.0), (Via::udp(), 4.0)] {
+        let world =
+            Dumbbell { limit: QueueBound::packets(50), ..Dumbbell::new(1.0, 1, vec![bulk("bbr3", via.clone())]) };
+        let windows = &variable(flow(&world.run(5)), "cwnd_packets")[2_000..4_500];
+        let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!((packets..packets + 0.5).contains(&least), "{}: {least}", via.text());
+    }
+}
+
 #[test]
 fn states_follow_each_other_as_the_draft_draws_them() {
     let ways = [

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use futures_executor::block_on;
+use paceline_cc::datapath::ICN;
 use paceline_cc::{Controller, Env, Spec};
 use paceline_icn::{Name, UNIT};
 use paceline_udp::Offload;
@@ -55,7 +56,7 @@ impl Options {
     /// Under this controller (`"bbr".parse()`: the paper's), the rest as said at each.
     pub fn new(spec: Spec) -> Self {
         Self {
-            controller: Box::new(move |_| spec.build(&env())),
+            controller: Box::new(move |_| spec.over(&ICN).build(&env())),
             receive_buffer: 48_000_000,
             patience: Duration::from_secs(30),
             offload: Offload { send: false, receive: true },

@@ -83,7 +83,7 @@ impl Factory {
     /// Of a spec that the stack can express.
     pub(crate) fn fitting(spec: Spec, seed: u64) -> Self {
         Self {
-            spec,
+            spec: spec.over(&QUIC),
             seed,
             recording: None,
             observe: None,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use paceline_cc::datapath::UDP;
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_files::OutputError;
 use paceline_remembered::{PathStore, PathStoreError};
@@ -251,7 +252,7 @@ pub fn give_until(
         Ok(remembered) => (remembered, None),
         Err(error) => (None, Some(error)),
     };
-    let mut sender = stream::sender(&config, plan.controller.build(&Env { remembered, ..plan.env() }));
+    let mut sender = stream::sender(&config, plan.controller.over(&UDP).build(&Env { remembered, ..plan.env() }));
     let (bytes, source, file): (_, Box<dyn ContentSource>, _) = match content {
         Content::Zeros(bytes) => (bytes, Box::new(Zeros), None),
         Content::File(file, bytes) => {

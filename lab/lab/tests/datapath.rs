@@ -18,6 +18,7 @@ static PROMPT: Datapath = Datapath {
     simulated: true,
     offers: TCP.offers,
     lacks: TCP.lacks,
+    defaults: TCP.defaults,
 };
 
 fn ends(mut making: Making<'_>) -> FlowEnds {

@@ -94,17 +94,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Options under this controller, which writes its log.
 fn observed(spec: &Spec, sources: &[SocketAddr], mut qlog: Option<&mut Qlog>) -> Options {
+    let spec = spec.over(&paceline_cc::datapath::ICN);
     let mut options = Options::new(spec.clone());
     let env = client::env();
     let mut observers: Vec<_> = (0..sources.len() as u32)
         .map(|flow| {
             qlog.as_mut().and_then(|qlog| {
-                qlog.observer(&Subject { flow, layer: Layer::Packets, spec, env: &env, moment: Moment::default() })
+                qlog.observer(&Subject {
+                    flow,
+                    layer: Layer::Packets,
+                    spec: &spec,
+                    env: &env,
+                    moment: Moment::default(),
+                })
             })
         })
         .collect();
     observers.reverse();
-    let spec = spec.clone();
     // Sources are added in their order.
     options.controller = Box::new(move |_| Observed::wrap(spec.build(&client::env()), observers.pop().flatten()));
     options

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use paceline_cc::datapath::ICN;
 use paceline_cc::{Codepoint, Controller, Env, Nanos, Spec, Time};
 use paceline_icn::wire::DATA_HEAD;
 use paceline_icn::{Fetch, FetchConfig, Output, RequestFlow, SourceId, UNIT};
@@ -152,7 +153,7 @@ impl FetchNode {
     fn next_controller(&mut self) -> Box<dyn Controller> {
         self.made += 1;
         let seed = self.seed.derive(&format!("controller {}", self.made));
-        self.controller.build(&Env { mss: UNIT as u32, seed, ..Env::default() })
+        self.controller.over(&ICN).build(&Env { mss: UNIT as u32, seed, ..Env::default() })
     }
 
     fn flows(&self) -> impl Iterator<Item = &RequestFlow> {

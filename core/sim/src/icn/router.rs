@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use paceline_cc::datapath::ICN;
 use paceline_cc::{Codepoint, Env, Nanos, Spec, Time};
 use paceline_experiment::icn::{ROUTER_PORT, SyntheticObject};
 use paceline_experiment::{Node, Seed, UdpPacket};
@@ -310,7 +311,7 @@ impl Uplink for Around {
             let Some(port) = self.free_port() else { return false };
             let seed = self.seed.derive(&format!("controller {job} {index}"));
             let env = Env { mss: UNIT as u32, seed, ..Env::default() };
-            let source = fetch.add_source(now, self.controller.build(&env));
+            let source = fetch.add_source(now, self.controller.over(&ICN).build(&env));
             self.ports.insert(port, (job, source, peer));
         }
         true

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::Bytes;
+use paceline_cc::datapath::ICN;
 use paceline_cc::{Codepoint, Env, Nanos, Spec, Time};
 use paceline_icn::wire::MissingReason;
 use paceline_icn::{
@@ -175,7 +176,7 @@ impl Uplink for Around {
         for (address, socket) in sockets {
             let Ok(seed) = draw() else { return false };
             let env = Env { mss: UNIT as u32, seed, ..Env::default() };
-            sources.push((fetch.add_source(now, self.controller.build(&env)), address, socket));
+            sources.push((fetch.add_source(now, self.controller.over(&ICN).build(&env)), address, socket));
         }
         self.sockets.insert(job, sources);
         true
