@@ -17,7 +17,7 @@ use crate::structs::{
 };
 
 /// A function of C that is given a name and a number.
-pub type Report = Option<unsafe extern "C" fn(*mut c_void, *const c_char, f64)>;
+pub(crate) type Report = Option<unsafe extern "C" fn(*mut c_void, *const c_char, f64)>;
 
 /// A controller, and room for the lists of its events.
 pub struct Controlled {
