@@ -13,7 +13,10 @@ fn again(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut log = Log::with_header(Vec::new(), reader.header()).expect("memory takes it");
     for line in reader {
         match line {
-            Ok(line) => line.event.with(|event| log.write(event, &line.answers)).expect("memory takes it"),
+            Ok(line) => {
+                let variables = || line.variables.clone().unwrap_or_default();
+                line.event.with(|event| log.write(event, &line.answers, variables)).expect("memory takes it");
+            }
             Err(error) => complain(&error),
         }
     }

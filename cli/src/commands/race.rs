@@ -90,6 +90,9 @@ pub(crate) struct Args {
     /// A log of everything that each controller of these flows was informed of and answered, for replay, into this folder.
     #[arg(long, value_name = "DIR")]
     events: Option<PathBuf>,
+    /// With --events: the controllers' own variables as well, which replay compares.
+    #[arg(long, requires = "events")]
+    events_variables: bool,
     /// With --real: the first 128 bytes of every packet on every link in the first run of each contestant, as pcapng, into this folder.
     #[arg(long, value_name = "DIR", requires = "real")]
     pcap: Option<PathBuf>,
@@ -168,6 +171,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         qlog: args.qlog.clone(),
         qlog_style: Style { form: args.qlog_form, variables: args.qlog_variables },
         events: args.events.clone(),
+        events_variables: args.events_variables,
         pcap: args.pcap.clone(),
         live: args.real.then(Arc::default),
     };

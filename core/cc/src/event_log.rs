@@ -25,6 +25,7 @@ mod reader;
 mod replay;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::io::{self, Write};
 
@@ -37,16 +38,19 @@ use field::{Fields, Writing};
 pub use event::Recorded;
 pub use reader::{Line, LogError, Reader};
 pub use replay::{Mismatch, ReplayError, Substitute, replay};
+pub use variables::{MOST_VARIABLES, Variables};
 
 /// What the header's `format` says.
 pub const FORMAT: &str = "paceline-events";
-/// The version of the format that is written and read.
+/// The version of a log without variables.
 pub const VERSION: u32 = 1;
+/// The version of one with the controller's own variables. Both are read.
+pub const VERSION_WITH_VARIABLES: u32 = 2;
 /// The longest line in bytes. 8 MiB: a timeout that loses some 80 000 packets (our choice, because a reader holds a line at once).
 pub const MAX_LINE: usize = 8 << 20;
 
 /// The first line of a log: what the controller was made of, and what it answered before any event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// What was run, for people.
     pub about: String,
@@ -58,6 +62,8 @@ pub struct Header {
     pub constants: Constants,
     /// Its first answers.
     pub answers: Answers,
+    /// Its variables then, in a log that has them.
+    pub variables: Option<Variables>,
 }
 
 /// What a controller answers as its flow starts, and that no line of a log changes.
@@ -89,7 +95,14 @@ impl Header {
             env: *env,
             constants: Constants::of(fresh.as_ref()),
             answers: Answers::of(fresh.as_ref()),
+            variables: None,
         }
+    }
+
+    /// The same of a log with the controller's variables.
+    pub fn with_variables(spec: &Spec, env: &Env, about: &str) -> Self {
+        let variables = Some(Variables::of(spec.build(env).as_ref()));
+        Self { variables, ..Self::new(spec, env, about) }
     }
 }
 
@@ -107,6 +120,7 @@ pub struct Log<W> {
     out: W,
     line: String,
     answers: Answers,
+    variables: Option<Variables>,
     failed: Option<io::Error>,
 }
 
@@ -124,21 +138,32 @@ impl<W: Write> Log<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn with_header(out: W, header: &Header) -> io::Result<Self> {
-        let mut log = Self { out, line: String::new(), answers: header.answers, failed: None };
+        let (answers, variables) = (header.answers, header.variables.clone());
+        let mut log = Self { out, line: String::new(), answers, variables, failed: None };
         header.write(&mut Writing::begin(&mut log.line));
         log.end_line()?;
         Ok(log)
     }
 
-    /// Adds an event, and what the controller answered to it.
+    /// Adds an event, what the controller answered to it, and in a log with variables what they are then.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(&mut self, event: &Event<'_>, answers: &Answers) -> io::Result<()> {
+    pub fn write(
+        &mut self,
+        event: &Event<'_>,
+        answers: &Answers,
+        variables: impl FnOnce() -> Variables,
+    ) -> io::Result<()> {
         let mut line = Writing::begin(&mut self.line);
         event.write(&mut line);
         answers.write_changed(&self.answers, &mut line);
         self.answers = *answers;
+        if let Some(before) = &mut self.variables {
+            let now = variables();
+            now.write_changed(before, &mut line);
+            *before = now;
+        }
         self.end_line()
     }
 
@@ -166,7 +191,7 @@ impl<W: Write> Log<W> {
 impl<W: Write + Send> Observer for Log<W> {
     fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
         if self.failed.is_none() {
-            self.failed = self.write(event, &Answers::of(controller)).err();
+            self.failed = self.write(event, &Answers::of(controller), || Variables::of(controller)).err();
         }
     }
 }

@@ -9,6 +9,7 @@ use paceline_cc::{Controller, Loss, Pacing, Phase as Repair, Timeout};
 use paceline_experiment::{Layer, Subject, Tap};
 
 use crate::pace::PaceMeter;
+use crate::rules;
 use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
 use crate::variables::{LOST, SENT};
 
@@ -70,9 +71,20 @@ pub fn read(name: &str, from: impl BufRead) -> Result<Trajectory, LogError> {
     let reader = Reader::new(name, from)?;
     let mss = f64::from(reader.header().env.mss.max(1));
     let mut eye = Eye::new(Trajectory::new(name, Origin::Events, mss));
+    if reader.header().variables.is_some() {
+        eye.wanted = rules::all().flat_map(|rule| rule.needs).copied().collect();
+    }
     for line in reader {
         let line = line?;
         line.event.with(|event| eye.see(event, &line.answers));
+        if let Some(variables) = &line.variables {
+            let t = line.event.now().as_secs_f64() - eye.begun.unwrap_or_default();
+            for &name in &eye.wanted {
+                if let Some(value) = variables.get(name) {
+                    eye.trajectory.note(name, t, value);
+                }
+            }
+        }
     }
     let empty = Trajectory::new(name, Origin::Events, mss);
     Ok(eye.finish(empty))

@@ -2,11 +2,12 @@
 
 use std::io::Cursor;
 
+use paceline_cc::event_log::{Reader, replay};
 use paceline_conform::ride::Ride;
 use paceline_conform::rig::Rig;
 use paceline_conform::suite::Score;
 use paceline_conform::trajectory::{Origin, Trajectory, TrajectoryPoint, median};
-use paceline_conform::{capture, qlog, watch};
+use paceline_conform::{capture, qlog, rules, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::events::EventLogs;
 use paceline_lab::qlog::{Form, Qlog, Style};
@@ -112,6 +113,34 @@ fn an_event_log_is_what_was_watched() {
     let cut = &text[..text.len() / 2];
     assert!(watch::read("log", Cursor::new(cut)).unwrap_err().to_string().starts_with("log:"));
     assert!(watch::read("log", Cursor::new("{}")).is_err() && watch::read("log", Cursor::new("")).is_err());
+}
+
+#[test]
+fn an_event_log_with_variables_shows_what_rules_need() {
+    let contestant: Contestant = "bbr3@tcp".parse().unwrap();
+    let plan = Rig::Short.plan(&contestant).unwrap();
+    let wanted = rules::all().flat_map(|rule| rule.needs).copied().collect();
+    let mut seen = watch::FlowWatch::new("run", 0, Origin::Simulated).with_variables(wanted);
+    paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut seen));
+    let folder = tempfile::tempdir().unwrap();
+    let mut logs = EventLogs::new(folder.path(), "run", "a test").unwrap().with_variables(true);
+    paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut logs));
+    let text = std::fs::read_to_string(&logs.finish().unwrap()[0]).unwrap();
+    let (seen, read) = (seen.trajectory(), watch::read("run", Cursor::new(text.as_bytes())).unwrap());
+    assert!(read.spells("state").len() > 3, "{:?}", read.spells("state"));
+    assert_eq!((read.variables, read.points), (seen.variables, seen.points));
+    let again = |text: &str| {
+        let mut reader = Reader::new("run", text.as_bytes()).unwrap();
+        let env = reader.header().env;
+        replay(&mut reader, contestant.controller.build(&env).as_mut())
+    };
+    assert!(again(&text).is_ok_and(|events| events > 1000));
+    let other = again(&text.replacen("\"state\":", "\"state\":7", 1)).unwrap_err().to_string();
+    assert!(
+        other.starts_with("run:1: after 'start' the controller answers")
+            && other.contains("as its variable state, and"),
+        "{other}"
+    );
 }
 
 /// A log of one window a round trip of 40 ms: a form of events, and the RTT as it writes it.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use paceline_cc::Controller;
-use paceline_cc::event_log::Log;
+use paceline_cc::event_log::{Header, Log};
 use paceline_cc::observe::{Event, Observer};
 use paceline_experiment::{Layer, Subject, Tap};
 
@@ -17,6 +17,7 @@ use paceline_files::{Draft, OutputError};
 pub struct EventLogs {
     logs: FlowLogs<(u32, Layer), Written>,
     about: String,
+    variables: bool,
 }
 
 /// A log, until it is complete.
@@ -31,7 +32,13 @@ impl EventLogs {
     /// # Errors
     /// [`FlowLogError`] when the folder cannot be made.
     pub fn new(folder: &Path, name: &str, about: &str) -> Result<Self, FlowLogError> {
-        Ok(Self { logs: FlowLogs::new("event log", folder, name)?, about: about.to_owned() })
+        Ok(Self { logs: FlowLogs::new("event log", folder, name)?, about: about.to_owned(), variables: false })
+    }
+
+    /// With the controllers' own variables: logs of version 2.
+    #[must_use]
+    pub fn with_variables(self, variables: bool) -> Self {
+        Self { variables, ..self }
     }
 
     /// Completes the files and gives their paths. Without this call none is left behind.
@@ -53,11 +60,12 @@ impl Tap for EventLogs {
             Layer::Above => ("-above.jsonl", " above TCP"),
         };
         let name = self.logs.name().to_owned();
-        let about = &self.about;
+        let (about, variables) = (&self.about, self.variables);
         let open = |path: &Path, number: usize| -> io::Result<Written> {
             let draft = Draft::regular(path).map_err(|OutputError { source, .. }| source)?;
-            Log::new(draft, of.spec, of.env, &format!("{name} flow {number}{place}: {about}"))
-                .map(|log| Written(Some(log)))
+            let about = format!("{name} flow {number}{place}: {about}");
+            let header = if variables { Header::with_variables } else { Header::new };
+            Log::with_header(draft, &header(of.spec, of.env, &about)).map(|log| Written(Some(log)))
         };
         let log = self.logs.log(of.flow, (of.flow, of.layer), suffix, open)?;
         Some(Box::new(log))

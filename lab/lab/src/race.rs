@@ -62,6 +62,8 @@ pub struct Settings {
     pub qlog_style: Style,
     /// Write an event log of each controller of these flows into this folder.
     pub events: Option<PathBuf>,
+    /// With their variables.
+    pub events_variables: bool,
     /// Real world: write the headers of all packets of the first run of each contestant into this folder, as `CONTESTANT.pcapng`.
     pub pcap: Option<PathBuf>,
     /// What a run in the real world adds to as it goes on, for someone who watches; of several at once it is their sum.
@@ -218,7 +220,9 @@ pub fn logs(contestant: &Contestant, plan: &Plan, settings: &Settings) -> Result
     let about = About { text: format!("{name}, seed {seed}, run 1"), scenario: Some((name, 1, seed)) };
     let (qlog, events) = (wanted(&settings.qlog), wanted(&settings.events));
     let qlog = qlog.as_deref().map(|folder| (folder, settings.qlog_style));
-    RunLogs::open(qlog, events.as_deref(), &contestant.to_string(), about)
+    let logs = RunLogs::open(qlog, events.as_deref(), &contestant.to_string(), about)?;
+    let events = logs.events.map(|events| events.with_variables(settings.events_variables));
+    Ok(RunLogs { events, ..logs })
 }
 
 /// Of contestants whose controller no log can see, where logs are asked for.

@@ -3,7 +3,7 @@
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 
 use super::field::{FieldError, Fields, Reading, Writing, fields};
-use super::{Constants, FORMAT, Header, VERSION};
+use super::{Constants, FORMAT, Header, VERSION, VERSION_WITH_VARIABLES, Variables};
 use crate::controller::{
     Ack, Acked, BadFeedback, Controller, Hop, Loss, Lost, Restart, Sent, Stamp, Telemetry, Timeout,
 };
@@ -262,12 +262,15 @@ impl Answers {
 impl Header {
     pub(super) fn write(&self, to: &mut Writing<'_>) {
         to.text("format", FORMAT);
-        to.field("version", &VERSION);
+        to.field("version", if self.variables.is_some() { &VERSION_WITH_VARIABLES } else { &VERSION });
         to.text("about", &self.about);
         to.text("controller", &self.controller);
         to.field("env", &self.env);
         to.object("constants", |to| self.constants.put(to));
         to.object("answers", |to| self.answers.put(to));
+        if let Some(variables) = &self.variables {
+            variables.write(to);
+        }
     }
 
     pub(super) fn read(from: &mut Reading) -> Result<Self, FieldError> {
@@ -276,17 +279,26 @@ impl Header {
             return Err(FieldError::new("format", problem));
         }
         let version: u32 = from.required("version")?;
-        if version != VERSION {
-            let problem = format!("{version} is unknown, {VERSION} is read; use the paceline that wrote the log");
+        if ![VERSION, VERSION_WITH_VARIABLES].contains(&version) {
+            let problem = format!(
+                "{version} is unknown, {VERSION} and {VERSION_WITH_VARIABLES} are read; use the paceline that wrote the log"
+            );
             return Err(FieldError::new("version", problem));
         }
         let missing = |name| FieldError::new(name, "it is missing; add it");
+        let mut variables = (version == VERSION_WITH_VARIABLES).then(Variables::default);
+        if let Some(variables) = &mut variables
+            && !variables.update(from)?
+        {
+            return Err(missing("variables"));
+        }
         let header = Self {
             about: from.text("about")?.unwrap_or_default(),
             controller: from.text("controller")?.ok_or_else(|| missing("controller"))?,
             env: from.required("env")?,
             constants: from.object("constants", Constants::take)?.ok_or_else(|| missing("constants"))?,
             answers: from.object("answers", Answers::take)?.ok_or_else(|| missing("answers"))?,
+            variables,
         };
         if header.env.mss == 0 {
             return Err(FieldError::new("env.mss", "full packets have at least 1 byte; write their size"));

@@ -25,7 +25,7 @@ impl FieldError {
     }
 
     /// The same error, seen from the object in which the field at fault is part of `place`.
-    fn inside(mut self, place: &str) -> Self {
+    pub(super) fn inside(mut self, place: &str) -> Self {
         let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
         self.path = format!("{place}{dot}{}", self.path);
         self
@@ -33,7 +33,7 @@ impl FieldError {
 }
 
 /// A value that does not fit; its field is not known here.
-fn unfit(value: &Value, wanted: &str) -> FieldError {
+pub(super) fn unfit(value: &Value, wanted: &str) -> FieldError {
     FieldError::new("", format!("{} is not {wanted}; write one", clipped(&value.to_string())))
 }
 
@@ -81,6 +81,13 @@ impl<'a> Writing<'a> {
         let line = self.value(name);
         content(&mut Writing::within(line));
         line.push('}');
+    }
+
+    /// Adds a number that is finite, or `null`, by any name.
+    pub(super) fn number(&mut self, name: &str, number: Option<f64>) {
+        let quoted = Value::from(name).to_string();
+        let line = self.value(&quoted[1..quoted.len() - 1]);
+        line.push_str(&number.map_or_else(|| "null".to_owned(), |number| format!("{number:?}")));
     }
 
     /// Adds a text.
@@ -149,6 +156,15 @@ impl Reading {
     ) -> Result<Option<T>, FieldError> {
         let Some(value) = self.take(name) else { return Ok(None) };
         read_object(value, content).map(Some).map_err(|error| error.inside(name))
+    }
+
+    /// The entries of an object whose names are not known here, `null`s included.
+    pub(super) fn map(&mut self, name: &'static str) -> Result<Option<Map<String, Value>>, FieldError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Object(entries)) => Ok(Some(entries)),
+            Some(other) => Err(unfit(&other, "an object").inside(name)),
+        }
     }
 
     /// Nothing is left.

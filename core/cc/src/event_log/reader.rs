@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::event::Recorded;
 use super::field::{FieldError, Reading};
-use super::{Header, MAX_LINE};
+use super::{Header, MAX_LINE, Variables};
 use crate::foreign::clipped;
 use crate::observe::Answers;
 use crate::units::Time;
@@ -70,6 +70,8 @@ pub struct Line {
     pub event: Recorded,
     /// What the controller answered after it.
     pub answers: Answers,
+    /// What its variables were then, in a log that has them.
+    pub variables: Option<Variables>,
 }
 
 /// Reads an event log line by line; ends at the first error.
@@ -82,6 +84,7 @@ pub struct Reader<R> {
     buffer: Vec<u8>,
     header: Header,
     answers: Answers,
+    variables: Option<Variables>,
     now: Time,
     ended: bool,
 }
@@ -97,8 +100,8 @@ impl<R: BufRead> Reader<R> {
             return Err(LogError::Empty { name: name.to_owned() });
         };
         let header = whole(fields, Header::read).map_err(|error| located(name, 1, error))?;
-        let answers = header.answers;
-        Ok(Self { name: name.to_owned(), input, line: 1, buffer, header, answers, now: Time::ZERO, ended: false })
+        let (answers, variables, now) = (header.answers, header.variables.clone(), Time::ZERO);
+        Ok(Self { name: name.to_owned(), input, line: 1, buffer, header, answers, variables, now, ended: false })
     }
 
     /// What the controller was made of.
@@ -117,7 +120,7 @@ impl<R: BufRead> Reader<R> {
             return Ok(None);
         };
         self.line = number;
-        let (answers, before) = (&mut self.answers, self.now);
+        let (answers, variables, before) = (&mut self.answers, &mut self.variables, self.now);
         let event = whole(fields, |from| {
             let event = Recorded::read(from)?;
             if event.now() < before {
@@ -126,11 +129,14 @@ impl<R: BufRead> Reader<R> {
                 return Err(FieldError::new("now", problem));
             }
             from.object("answers", |from| answers.update(from))?;
+            if let Some(variables) = variables {
+                variables.update(from)?;
+            }
             Ok(event)
         });
         let event = event.map_err(|error| located(&self.name, number, error))?;
         self.now = event.now();
-        Ok(Some(Line { number, event, answers: self.answers }))
+        Ok(Some(Line { number, event, answers: self.answers, variables: self.variables.clone() }))
     }
 }
 

@@ -1,13 +1,15 @@
 //! Feeding the events of a log to a controller.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::event::Recorded;
 use super::field::Field;
 use super::reader::{Line, LogError, Reader};
-use super::{Constants, Header};
+use super::{Constants, Header, Variables};
 use crate::controller::{Acked, Controller, Lost};
+use crate::foreign::clipped;
 use crate::observe::{Answers, Reply};
 use crate::units::Time;
 
@@ -23,8 +25,8 @@ pub struct Mismatch {
     pub line: usize,
     /// The event of that line; `start` in the header.
     pub event: &'static str,
-    /// Which answer.
-    pub answer: &'static str,
+    /// Which answer, or `variable NAME`.
+    pub answer: Cow<'static, str>,
     /// What was recorded.
     pub recorded: String,
     /// What the controller answers now.
@@ -50,17 +52,19 @@ pub enum ReplayError {
 /// [`Mismatch`] at the first difference, or what is wrong with the log.
 pub fn replay<R: BufRead>(reader: &mut Reader<R>, controller: &mut dyn Controller) -> Result<u64, ReplayError> {
     let name = reader.name().to_owned();
-    let Header { constants, answers, .. } = *reader.header();
+    let Header { constants, answers, variables, .. } = reader.header();
     let compare = Compare { name: &name, line: 1, event: "start" };
-    compare.constants(&constants, &Constants::of(controller))?;
-    compare.answers(&answers, &Answers::of(controller))?;
+    compare.constants(constants, &Constants::of(controller))?;
+    compare.answers(answers, &Answers::of(controller))?;
+    compare.variables(variables.as_ref(), controller)?;
     let mut events = 0;
     for line in reader {
-        let Line { number, event, answers } = line?;
+        let Line { number, event, answers, variables } = line?;
         let reply = event.feed(controller);
         let compare = Compare { name: &name, line: number, event: event.name() };
         compare.replies(event.reply(), reply)?;
         compare.answers(&answers, &Answers::of(controller))?;
+        compare.variables(variables.as_ref(), controller)?;
         events += 1;
     }
     Ok(events)
@@ -87,8 +91,20 @@ impl Compare<'_> {
             value.write(&mut text);
             if text.is_empty() { "nothing".to_owned() } else { text }
         };
-        let (recorded, replayed) = (written(recorded), written(replayed));
-        Err(Mismatch { name: self.name.to_owned(), line: self.line, event: self.event, answer, recorded, replayed })
+        Err(self.mismatch(answer.into(), written(recorded), written(replayed)))
+    }
+
+    fn mismatch(&self, answer: Cow<'static, str>, recorded: String, replayed: String) -> Mismatch {
+        Mismatch { name: self.name.to_owned(), line: self.line, event: self.event, answer, recorded, replayed }
+    }
+
+    /// The controller's own variables, where the log has them.
+    fn variables(&self, recorded: Option<&Variables>, controller: &dyn Controller) -> Result<(), Mismatch> {
+        let Some(recorded) = recorded else { return Ok(()) };
+        let replayed = Variables::of(controller);
+        let Some((name, recorded, replayed)) = recorded.first_difference(&replayed) else { return Ok(()) };
+        let written = |value: Option<f64>| value.map_or_else(|| "nothing".to_owned(), |value| format!("{value:?}"));
+        Err(self.mismatch(format!("variable {}", clipped(name)).into(), written(recorded), written(replayed)))
     }
 
     fn constants(&self, recorded: &Constants, replayed: &Constants) -> Result<(), Mismatch> {

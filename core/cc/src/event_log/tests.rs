@@ -123,7 +123,7 @@ fn every_field_of_every_event_is_read_as_it_was_written() {
         answers.next_tick = if events.len() % 3 == 0 { event.now() } else { answers.next_tick };
         answers.threshold = if events.len() % 4 == 0 { 0 } else { u64::MAX };
         answers.holds_against_marks = events.len() % 5 == 0;
-        written.write(event, &answers).unwrap();
+        written.write(event, &answers, Variables::default).unwrap();
         events.push((format!("{event:?}"), answers));
     });
     let written = written.finish().unwrap();
@@ -136,7 +136,7 @@ fn every_field_of_every_event_is_read_as_it_was_written() {
         let shown = line.event.with(|event| format!("{event:?}"));
         assert_eq!(shown.replace("it was refused when it was recorded", "empty"), *event);
         assert_eq!(line.answers, *answers, "{event}");
-        line.event.with(|event| again.write(event, &line.answers)).unwrap();
+        line.event.with(|event| again.write(event, &line.answers, Variables::default)).unwrap();
         lines += 1;
     }
     assert_eq!(lines, events.len());
@@ -157,10 +157,10 @@ fn a_log_by_hand() {
         unsent: 3,
     };
     let mut answers = Answers::of(spec("fixed:window=2,rate=1").build(&env).as_ref());
-    log.write(&Event::Sent(&sent, Stamp::default()), &answers).unwrap();
+    log.write(&Event::Sent(&sent, Stamp::default()), &answers, Variables::default).unwrap();
     answers.window = 0;
     answers.next_tick = ms(1);
-    log.write(&Event::Tick(ms(1)), &answers).unwrap();
+    log.write(&Event::Tick(ms(1)), &answers, Variables::default).unwrap();
     let written = String::from_utf8(log.finish().unwrap()).unwrap();
     let expected = r#"{"format":"paceline-events","version":1,"about":"a \"quoted\" name","controller":"fixed:window=2,rate=1","env":{"mss":1448,"seed":18446744073709551615,"paced":true},"constants":{"recovery":"controller","ecn":"off"},"answers":{"window":2896,"pacing":{"rate":125000},"next_tick":18446744073709551615,"threshold":18446744073709551615}}
 {"event":"sent","now":0,"bytes":1448,"in_flight":1448,"unsent":3}
@@ -176,9 +176,71 @@ fn what_is_not_finite_is_not_reported() {
     let hops = [Hop { signal_dbm: Some(f32::NAN), radio_retry_share: Some(f32::INFINITY), ..Hop::default() }];
     let (verdict, fresh_for) = (Cause::Unknown, Nanos::ZERO);
     let telemetry = Telemetry { now: Time::ZERO, packet: None, verdict, fresh_for, hops: &hops };
-    log.write(&Event::Telemetry(&telemetry), &answers).unwrap();
+    log.write(&Event::Telemetry(&telemetry), &answers, Variables::default).unwrap();
     let written = String::from_utf8(log.finish().unwrap()).unwrap();
     assert!(written.ends_with("\"hops\":[{}]}\n"), "{written}");
+}
+
+/// A controller that describes these variables, `None` as a number that is not finite.
+#[derive(Default)]
+struct Describes(Vec<(&'static str, Option<f64>)>);
+
+impl Controller for Describes {
+    fn on_sent(&mut self, _: &Sent) -> Stamp {
+        Stamp::default()
+    }
+
+    fn on_ack(&mut self, _: &Ack<'_>) {}
+
+    fn on_loss(&mut self, _: &Loss<'_>) {}
+
+    fn on_timeout(&mut self, _: &Timeout<'_>) {}
+
+    fn nature(&self) -> Nature {
+        spec("reno").build(&Env::default()).nature()
+    }
+
+    fn permit(&self) -> crate::controller::Permit {
+        spec("reno").build(&Env::default()).permit()
+    }
+
+    fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        self.0.iter().for_each(|(name, value)| report(name, value.unwrap_or(f64::NAN)));
+    }
+}
+
+/// A log of ticks, with what is described after each.
+fn described(all: &[&[(&'static str, Option<f64>)]]) -> Vec<u8> {
+    let header = Header { variables: Some(Variables::default()), ..Header::new(&spec("reno"), &Env::default(), "") };
+    let mut log = Log::with_header(Vec::new(), &header).unwrap();
+    for (index, one) in (1..).zip(all) {
+        log.on_event(&Event::Tick(ms(index)), &Describes(one.to_vec()));
+    }
+    log.finish().unwrap()
+}
+
+#[test]
+fn variables_are_written_as_they_change_and_read_exactly() {
+    let third = 1.0 / 3.0;
+    let all: [&[_]; 4] = [
+        &[("b", Some(third)), ("a \"x\"", Some(-0.0)), ("c", None)],
+        &[("b", Some(third)), ("a \"x\"", Some(f64::MAX))],
+        &[("b", Some(third)), ("a \"x\"", Some(f64::MAX))],
+        &[("b", Some(5e-324))],
+    ];
+    let written = described(&all);
+    let text = String::from_utf8(written.clone()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].contains("\"version\":2,") && lines[0].ends_with("\"variables\":{}}"), "{text}");
+    let third = r#"{"event":"tick","now":1000000,"variables":{"a \"x\"":-0.0,"b":0.3333333333333333}}"#;
+    assert_eq!(lines[1], third);
+    assert_eq!(lines[3], r#"{"event":"tick","now":3000000}"#);
+    assert!(lines[4].ends_with(r#""variables":{"b":5e-324,"a \"x\"":null}}"#), "{}", lines[4]);
+    let reader = Reader::new("x", written.as_slice()).unwrap();
+    for (line, one) in reader.zip(all) {
+        let variables = line.unwrap().variables.unwrap();
+        assert_eq!(variables, Variables::of(&Describes(one.to_vec())));
+    }
 }
 
 /// What can be read of `bytes`, written again; what cannot is refused in one line.
@@ -188,7 +250,10 @@ fn again(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut log = Log::with_header(Vec::new(), reader.header()).unwrap();
     for line in reader {
         match line {
-            Ok(line) => line.event.with(|event| log.write(event, &line.answers)).unwrap(),
+            Ok(line) => {
+                let variables = || line.variables.clone().unwrap_or_default();
+                line.event.with(|event| log.write(event, &line.answers, variables)).unwrap();
+            }
             Err(error) => complain(error),
         }
     }
@@ -209,10 +274,16 @@ proptest! {
     fn no_bytes_panic_and_what_is_read_is_written_the_same(
         changes in prop::collection::vec((any::<Index>(), prop::sample::select(TELLING)), 0..4),
         cut in prop::option::of(any::<Index>()),
+        described in any::<bool>(),
     ) {
-        let mut log = Log::new(Vec::new(), &spec("reno"), &Env::default(), "each").unwrap();
-        let answers = log.answers;
-        each_event(|event| log.write(event, &answers).unwrap());
+        let (copa, env) = (spec("copa"), Env::default());
+        let header = if described { Header::with_variables } else { Header::new };
+        let mut log = Log::with_header(Vec::new(), &header(&copa, &env, "each")).unwrap();
+        let (answers, mut controller) = (log.answers, copa.build(&env));
+        each_event(|event| {
+            event.feed(controller.as_mut());
+            log.write(event, &answers, || Variables::of(controller.as_ref())).unwrap();
+        });
         let mut bytes = log.finish().unwrap();
         for (place, byte) in &changes {
             let place = place.index(bytes.len());
@@ -284,7 +355,17 @@ fn errors_of_headers() {
     assert_eq!(complaint(""), "x: it is empty; an event log begins with a header, as race --events writes it");
     assert!(complaint("{}").starts_with("x:1: format: it is not \"paceline-events\""));
     let with = |from: &str, to: &str| complaint(&HEADER.replace(from, to));
-    assert!(with("\"version\":1", "\"version\":2").starts_with("x:1: version: 2 is unknown, 1 is read"));
+    assert!(with("\"version\":1", "\"version\":3").starts_with("x:1: version: 3 is unknown, 1 and 2 are read"));
+    let second = |variables: &str| with("\"version\":1", &format!("\"version\":2{variables}"));
+    assert_eq!(second(""), "x:1: variables: it is missing; add it");
+    assert_eq!(second(",\"variables\":[1]"), "x:1: variables: [1] is not an object; write one");
+    let wrong = second(",\"variables\":{\"x\\n\":\"1\"}");
+    assert_eq!(wrong, "x:1: variables.x : \"1\" is not a number, or null; write one");
+    let many: Vec<String> = (0..=MOST_VARIABLES).map(|number| format!("\"v{number}\":1")).collect();
+    let many = second(&format!(",\"variables\":{{{}}}", many.join(",")));
+    assert_eq!(many, "x:1: variables: more than 256 variables; a controller describes fewer, take some out");
+    let first = with("\"version\":1", "\"version\":1,\"variables\":{}");
+    assert!(first.starts_with("x:1: variables: there is no such field here"), "{first}");
     assert!(with("\"mss\":1448", "\"mss\":0").starts_with("x:1: env.mss: full packets have at least 1 byte"));
     assert!(with("\"window\":14480,", "\"windwo\":1,").starts_with("x:1: answers.windwo: there is no such field"));
     assert!(with("\"pacing\":\"free\",", "").starts_with("x:1: answers.pacing: it is missing"));
@@ -311,11 +392,11 @@ fn a_substitute_gets_its_own_tags() {
     let answers = log.answers;
     let sent =
         Sent { now: ms(1), seq: 0, bytes: 1448, in_flight: MSS, retransmission: false, app_limited: false, unsent: 0 };
-    log.write(&Event::Sent(&sent, Stamp::default()), &answers).unwrap();
+    log.write(&Event::Sent(&sent, Stamp::default()), &answers, Variables::default).unwrap();
     let packets = [Lost { seq: 0, bytes: 1448, sent_at: ms(1), tag: 0, cause: Cause::Unknown }];
     let loss =
         Loss { now: ms(2), packets: &packets, bytes: MSS, prior_in_flight: MSS, in_flight: 0, new_episode: true };
-    log.write(&Event::Lost(&loss), &answers).unwrap();
+    log.write(&Event::Lost(&loss), &answers, Variables::default).unwrap();
     let written = log.finish().unwrap();
 
     let mut native = verus.build(&env);
