@@ -5,6 +5,7 @@ use paceline_cc::{Bytes, Nanos, Rate, Remembered, Spec, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::media::{MediaRate, Stream};
+use crate::misbehaving::Misbehaviour;
 use crate::seed::Seed;
 use crate::telemetry::FlowTelemetry;
 use crate::topology::Topology;
@@ -106,6 +107,8 @@ pub struct Flow {
     pub remember: bool,
     /// Acknowledgements report when each packet arrived ([`paceline_transport::AckSegment::arrivals`]).
     pub arrivals: bool,
+    /// What its receiver does in place of what it should; not over [`Via::icn`].
+    pub receiver: Option<Misbehaviour>,
     /// How well its two hosts keep time.
     pub timers: Timing,
     /// In-band telemetry. Its header comes on top of the bytes of each data packet.
@@ -160,6 +163,7 @@ impl Flow {
             remembered: None,
             remember: false,
             arrivals: false,
+            receiver: None,
             timers: Timing::default(),
             telemetry: None,
             content: Content::default(),
@@ -260,6 +264,8 @@ pub struct Cross {
     pub rate: Rate,
     /// Bytes of a packet on the wire.
     pub packet: u32,
+    /// Packets that leave together, such as those of a frame.
+    pub burst: u32,
     /// Gaps are exponentially distributed rather than equal.
     pub poisson: bool,
     /// When it starts.

@@ -107,5 +107,8 @@ pub fn make(
         every => AckPolicy { every, max_delay: flow.ack_delay, ..AckPolicy::default() },
     };
     let policy = AckPolicy { arrivals: flow.arrivals, ..policy };
-    Ok(ends(Making { flow, env, config, policy, observer: &mut observer }))
+    Ok(match (ends(Making { flow, env, config, policy, observer: &mut observer }), flow.receiver) {
+        (FlowEnds::Push(sender, receiver), Some(misbehaviour)) => FlowEnds::Push(sender, misbehaviour.of(receiver)),
+        (ends, _) => ends,
+    })
 }

@@ -11,6 +11,7 @@ pub mod live;
 pub mod media;
 mod memory;
 pub mod metered;
+pub mod misbehaving;
 pub mod node;
 pub mod outcome;
 pub mod program;
@@ -29,6 +30,7 @@ pub use live::{Glance, Hooks, Live};
 pub use media::{Frames, MediaRate, Stream, StreamOutcome};
 pub use memory::Memory;
 pub use metered::MeteredHop;
+pub use misbehaving::Misbehaviour;
 pub use node::{Node, UdpPacket};
 pub use outcome::{
     Excess, FlowOutcome, FlowSeries, HopOutcome, MAX_COMPLETIONS, Outcome, RouterOutcome, RunFailure, Series, SplitSum,

@@ -125,7 +125,7 @@ impl Application {
     }
 }
 
-/// The times between packets of a source of cross traffic.
+/// The times between bursts of a source of cross traffic.
 #[derive(Clone, Debug)]
 pub struct Gaps {
     mean: Nanos,
@@ -137,7 +137,7 @@ impl Gaps {
     /// Of the configured source at `index`.
     pub fn new(cross: &Cross, seed: Seed, index: usize) -> Self {
         let rng = cross.poisson.then(|| seed.stream(&format!("cross {index}")));
-        Self { mean: cross.rate.time_for(u64::from(cross.packet)), rng }
+        Self { mean: cross.rate.time_for(u64::from(cross.packet) * u64::from(cross.burst)), rng }
     }
 
     /// The next one.

@@ -20,6 +20,7 @@ use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
 use crate::schedule::{Rates, Schedule};
 use crate::trace::Trace;
+use crate::tunnel::{Marks, TunnelEnd};
 use crate::wifi::{Media, Seat, Wifi, WifiRole};
 
 mod check;
@@ -70,6 +71,9 @@ pub struct Direction {
     /// In its place drop-tail queues from given times on, which are one queue whose limit changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_schedule: Option<Vec<(Nanos, QueueSpec)>>,
+    /// What becomes of the ECN field on the way, as in a tunnel.
+    #[serde(default, skip_serializing_if = "Marks::is_kept")]
+    pub marks: Marks,
     /// Spans (from, to) in which the link stands still: `[["10s", "12s"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<(Nanos, Nanos)>,
@@ -265,7 +269,11 @@ impl Direction {
         load: &dyn Fn(&str) -> Result<Arc<Trace>, E>,
         seat: Option<Seat<'_, P>>,
     ) -> Result<Path<P>, PathError> {
-        let mut path = Path::new();
+        let mut path = match self.marks {
+            Marks::Keep => Path::new(),
+            Marks::Bleach => Path::new().tunnel(TunnelEnd::Bleach),
+            Marks::Forget => Path::new().tunnel(TunnelEnd::Enter),
+        };
         let schedule = self.schedule(seed, load)?;
         let holds = |key, burst: Bytes| match self.largest_packet {
             Some(largest) if burst.0 < u64::from(largest) => {
@@ -305,6 +313,9 @@ impl Direction {
                     path.radio(radio.map_err(|problem| field("wifi", problem, fix))?)
                 }
             };
+        }
+        if self.marks == Marks::Forget {
+            path = path.tunnel(TunnelEnd::Leave);
         }
         if let Some(steps) = &self.loss_schedule {
             path = path.filter(Lossy::new(Changing::steps(steps), seed));

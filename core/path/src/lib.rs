@@ -28,6 +28,7 @@ pub mod snapshot;
 pub mod stats;
 pub mod synth;
 pub mod trace;
+pub mod tunnel;
 pub mod wifi;
 
 pub use bucket::{Bucket, TokenBucket};
@@ -55,4 +56,5 @@ pub use snapshot::{Recent, Snapshot};
 pub use stats::{Count, FlowStats, LinkStats};
 pub use synth::{Synth, SynthError};
 pub use trace::{Trace, TraceError};
+pub use tunnel::{Marks, TunnelEnd};
 pub use wifi::{Air, Media, Phy, Radio, Seat, Wifi, WifiRole};

@@ -30,6 +30,8 @@ pub struct Contents<P> {
     pub size: u32,
     /// ECN field.
     pub ecn: Codepoint,
+    /// The ECN field with which it entered the last tunnel.
+    pub inner: Codepoint,
     /// When it entered the element that holds it; elements set it.
     pub entered: Time,
     /// Delay so far.
@@ -44,13 +46,13 @@ impl<P> Packet<P> {
     /// A packet that has not travelled yet.
     pub fn new(flow: u32, size: u32, ecn: Codepoint, body: P) -> Self {
         let (entered, delay) = (Time::ZERO, DelaySplit::default());
-        Self(Box::new(Contents { flow, size, ecn, entered, delay, copy: false, body }))
+        Self(Box::new(Contents { flow, size, ecn, inner: ecn, entered, delay, copy: false, body }))
     }
 
     /// The packet becomes another one that has not travelled yet; its body stays.
     pub fn renew(&mut self, flow: u32, size: u32, ecn: Codepoint) {
-        let Contents { body: _, flow: of, size: bytes, ecn: field, entered, delay, copy } = &mut *self.0;
-        (*of, *bytes, *field) = (flow, size, ecn);
+        let Contents { body: _, flow: of, size: bytes, ecn: field, inner, entered, delay, copy } = &mut *self.0;
+        (*of, *bytes, *field, *inner) = (flow, size, ecn, ecn);
         (*entered, *delay, *copy) = (Time::ZERO, DelaySplit::default(), false);
     }
 

@@ -11,6 +11,7 @@ use crate::link::Link;
 use crate::packet::{Element, Packet};
 use crate::policer::Policing;
 use crate::stats::Count;
+use crate::tunnel::TunnelEnd;
 use crate::wifi::Radio;
 
 mod readings;
@@ -46,6 +47,7 @@ enum Stage<P> {
     Delay(Delay<P>),
     Other(Box<dyn Element<P>>),
     Filter(Box<dyn PathFilter>),
+    Tunnel(TunnelEnd),
 }
 
 /// A stage and what is known of it.
@@ -137,6 +139,11 @@ impl<P: Clone + Send> Path<P> {
     /// The path with a filter behind it.
     pub fn filter(self, filter: impl PathFilter + 'static) -> Self {
         self.stage(Stage::Filter(Box::new(filter)))
+    }
+
+    /// The path with an end of a tunnel behind it.
+    pub fn tunnel(self, end: TunnelEnd) -> Self {
+        self.stage(Stage::Tunnel(end))
     }
 
     /// A queue of the path treats flows differently: the driver distinguishes them by [`Contents::flow`](crate::Contents::flow).
@@ -300,7 +307,7 @@ impl<P: Clone + Send> Path<P> {
                 place.due = element.next();
                 packet
             }
-            Stage::Policer(_) | Stage::Filter(_) => None,
+            Stage::Policer(_) | Stage::Filter(_) | Stage::Tunnel(_) => None,
         };
         self.plan();
         let Some(packet) = packet else { return };
@@ -366,6 +373,11 @@ impl<P: Clone + Send> Path<P> {
                     if !policing.passes(now, &mut packet) {
                         return self.drop_at(index, now, DropReason::Policed, packet);
                     }
+                    index += 1;
+                    continue;
+                }
+                Stage::Tunnel(end) => {
+                    end.pass(&mut packet);
                     index += 1;
                     continue;
                 }
@@ -446,14 +458,9 @@ impl<P: Clone + Send> Path<P> {
                 Stage::Link(link) => link.forget(flow),
                 Stage::Radio(radio) => radio.forget(flow),
                 Stage::Policer(policing) => policing.forget(flow),
-                Stage::Delay(_) | Stage::Other(_) | Stage::Filter(_) => {}
+                Stage::Delay(_) | Stage::Other(_) | Stage::Filter(_) | Stage::Tunnel(_) => {}
             }
         }
-    }
-
-    /// Packets were dropped that [`Path::pop_dropped`] can take out.
-    pub fn has_dropped(&self) -> bool {
-        self.dropped.as_ref().is_some_and(|dropped| !dropped.is_empty())
     }
 
     /// Takes out a packet that was dropped, in the order of the drops; none unless the path is [`Path::keeping_dropped`].
@@ -484,7 +491,7 @@ impl<P: Send> Stage<P> {
             Self::Radio(radio) => radio.least(),
             Self::Delay(delay) => delay.least(),
             Self::Other(element) => element.least(),
-            Self::Policer(_) | Self::Filter(_) => Nanos::ZERO,
+            Self::Policer(_) | Self::Filter(_) | Self::Tunnel(_) => Nanos::ZERO,
         }
     }
 }

@@ -357,7 +357,7 @@ impl<'t> World<'t> {
             return;
         }
         let [hop, _] = self.routes.first(label.way);
-        self.hops.push(hop, self.now, self.pool.cross(*label, cross.packet));
+        (0..cross.burst).for_each(|_| self.hops.push(hop, self.now, self.pool.cross(*label, cross.packet)));
         self.timers.set(self.now + gaps.draw(), Target::Cross(index));
     }
 

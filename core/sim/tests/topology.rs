@@ -224,6 +224,7 @@ fn cross_traffic_travels_hop_by_hop() {
         way: way(&topology, "x", "z"),
         rate: Rate::from_mbps(8.0),
         packet: 1000,
+        burst: 1,
         poisson: false,
         start: Time::ZERO,
         stop: None,

@@ -559,7 +559,7 @@ impl Lane {
     fn leave(&mut self, packet: Packet<Frame>) {
         let Contents { size, ecn, entered, delay, .. } = *packet;
         let mut frame = packet.into_body();
-        let marked = ecn != frame.entry.ecn;
+        let marked = ecn == Codepoint::Ce && ecn != frame.entry.ecn;
         frame.set_ecn(ecn);
         self.report.left.add(size);
         self.travelled.push(Travelled { left: entered, delay, marked });

@@ -131,6 +131,41 @@ fn what_never_backs_off_is_not_met() {
 }
 
 #[test]
+fn windows_that_stay_starve_others_and_overflow_shallow_buffers() {
+    use ClauseVerdict::NotMet;
+    let found = evaluated("fixed:window=100@tcp", &["shallow", "starvation"]);
+    assert_verdicts(&found, &[("5.1.3", "lost after 10 s", NotMet), ("5.2", "longest below a tenth of it", NotMet)]);
+}
+
+#[test]
+fn who_hides_losses_gains_and_who_divides_acknowledgements_does_not() {
+    let found = evaluated("reno:ecn=on@tcp", &["cheats", "tunnel"]);
+    let rows = || found.clauses.iter().flat_map(|row| &row.checks);
+    let gain = rows().find(|check| check.measures.starts_with("gain of a receiver that cheats"));
+    let gain = gain.unwrap_or_else(|| panic!("{}", evaluate::text(&found)));
+    assert_eq!(gain.at.as_deref(), Some("acknowledges what has not come"));
+    let [.., two] = found.answers.as_slice() else { panic!("{}", evaluate::text(&found)) };
+    let shares = &two.charts[0].lines[0].points;
+    let of = |place: usize| shares[place].1.unwrap_or_default() / shares[0].1.unwrap_or(1.0);
+    // Bytes are counted, not acknowledgements: what is left is the spread of single runs.
+    assert!(of(1) > 1.5 && (0.7..1.3).contains(&of(2)) && (0.7..1.3).contains(&of(3)), "{shares:?}");
+    assert!(gain.verdict == ClauseVerdict::NotMet && gain.figure.is_some_and(|times| times > 1.5), "{gain:?}");
+    let hidden = verdict(&found, "7.6", "gain of a receiver that hides marks");
+    assert_eq!(hidden, ClauseVerdict::Worse, "{}", evaluate::text(&found));
+    // Marks that are lost on the way leave nothing that would hold the flow back.
+    let left = rows().find(|check| check.measures.starts_with("left to CUBIC beside it"));
+    assert_eq!(left.and_then(|check| check.at.as_deref()), Some("CE lost at the exit"), "{}", evaluate::text(&found));
+}
+
+#[test]
+fn a_receiver_that_asks_cheats_no_sender() {
+    let found = evaluated("copa@icn", &["cheats"]);
+    let verdict = verdict(&found, "7.6", "cheating receivers");
+    assert!(matches!(verdict, ClauseVerdict::DoesNotApply(_)), "{}", evaluate::text(&found));
+    assert!(found.answers.iter().all(|one| one.failures.is_empty()), "{}", evaluate::text(&found));
+}
+
+#[test]
 fn what_doubles_at_a_loss_is_not_met() {
     let found = evaluated(&broken("evaluate-doubles", Broken::Doubles), &["shallow"]);
     assert_verdicts(&found, &[("5.1.3", "lost after 10 s", ClauseVerdict::NotMet)]);

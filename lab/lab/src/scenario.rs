@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use paceline_cc::foreign::printable;
 use paceline_cc::{Bytes, Nanos, Rate};
-use paceline_experiment::{Timing, Workload, config};
+use paceline_experiment::{Misbehaviour, Timing, Workload, config};
 use paceline_path::{Direction, PathError};
 use paceline_transport::HEADER_BYTES;
 use serde::{Deserialize, Serialize};
@@ -139,6 +139,9 @@ pub struct Flow {
     pub remember: bool,
     /// Acknowledgements report when each packet arrived.
     pub arrivals: bool,
+    /// What its receiver does in place of what it should.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<Misbehaviour>,
     /// How well its two hosts keep time.
     pub timers: Timing,
     /// Whether its packets carry telemetry, where the scenario has it and the datapath can: without the key they do.
@@ -173,6 +176,7 @@ impl Default for Flow {
             remembered: None,
             remember: false,
             arrivals: false,
+            receiver: None,
             timers: Timing::default(),
             telemetry: None,
         }
@@ -220,6 +224,9 @@ pub struct Cross {
     /// Bytes of a packet on the wire.
     #[serde(default = "default::packet")]
     pub packet: Bytes,
+    /// Packets that leave together, such as those of a frame.
+    #[serde(default = "default::burst", skip_serializing_if = "default::is_burst")]
+    pub burst: u32,
     /// Gaps are exponentially distributed rather than equal.
     #[serde(default)]
     pub poisson: bool,
@@ -340,6 +347,16 @@ mod default {
     /// A full Ethernet payload.
     pub(super) fn packet() -> Bytes {
         Bytes(1500)
+    }
+
+    /// Packets leave one by one.
+    pub(super) fn burst() -> u32 {
+        1
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+    pub(super) fn is_burst(packets: &u32) -> bool {
+        *packets == burst()
     }
 }
 

@@ -46,6 +46,9 @@ fn elements_are_written_back() {
             "{ wifi = \"999us\", reorder = false, per = \"20ms\", scale = 84.0 }",
         ),
         ("loss_schedule = [['0s', 0], ['1s', { burst = 2, every = 18 }]]", "{ burst = 2, every = 18 }"),
+        ("marks = 'bleach'", "marks = \"bleach\""),
+        ("[[flows]]\nreceiver = 'hides_marks'", "receiver = \"hides_marks\""),
+        ("[[cross]]\nrate = '1 Mbit/s'\nburst = 8", "burst = 8"),
     ] {
         let text = plans(&format!("{SMALL}{line}")).unwrap().remove(0).to_toml();
         assert!(text.contains(written), "{text}");
@@ -95,6 +98,33 @@ fn elements_that_cannot_be_are_refused_in_one_line() {
             "jitter = { max = '1ms', wifi = '1ms' }",
             "s.toml:8: down.jitter: it needs one of max, mean, normal and wifi; write { max = \"5ms\" } (uniform), { mean = \
              \"2ms\" } (exponential), { normal = \"5ms\" } or { wifi = \"7ms\" }",
+        ),
+        (
+            "[up]\nmarks = 'forget'",
+            "s.toml:9: up.marks: there is no queue whose marks could be forgotten; give rate, schedule or trace, or leave it out",
+        ),
+        (
+            "[[flows]]\n[[flows]]\ncontestant = 'cubic@icn'\nreceiver = 'divides'",
+            "s.toml:11: flows[1].receiver: the receiver of cubic@icn asks for data and acknowledges none; leave it out, or race \
+             over @tcp or @udp",
+        ),
+        (
+            "[[flows]]\n[[flows]]\ncontestant = 'cubic@udp'\nreceiver = 'divides'",
+            "s.toml:11: flows[1].receiver: the receiver of cubic@udp acknowledges whole packets, which cannot be divided; leave it \
+             out, or race over @tcp",
+        ),
+        (
+            "[[flows]]\nreceiver = 'optimistic'",
+            "s.toml:9: flows[0].receiver: without losses nothing would hold back what has no end; add workload = { rate = \"50 Mbit/s\" } \
+             or { bytes = \"10MB\" }",
+        ),
+        (
+            "[[flows]]\nreceiver = 'honest'",
+            "s.toml:9: flows[0].receiver: unknown value 'honest'; known are optimistic, divides, hides_marks, repeats",
+        ),
+        (
+            "[[cross]]\nrate = '1 Mbit/s'\nburst = 0",
+            "s.toml:10: cross[0].burst: it is not between 1 and 1000 packets; a frame of 10 kB has 7",
         ),
         (
             "loss_schedule = [['1s', 0.1]]",
@@ -150,6 +180,54 @@ fn a_policer_on_a_link_is_of_its_direction() {
     let [there, back] = record.links.as_slice() else { panic!("{:?}", record.links) };
     assert!(there.policed.unwrap() > 0 && back.policed.is_none());
     assert_eq!((there.dropped, there.lost, record.policed), (0, 0, there.policed));
+}
+
+#[test]
+fn what_a_tunnel_does_to_ecn_reaches_the_sender() {
+    let text = SMALL.replace("cubic@tcp", "cubic:ecn=on@tcp").replace("droptail:bdp=1", "pie");
+    let with = |marks: &str| record(&format!("{text}{marks}"));
+    let (kept, bleached, forgotten) = (with(""), with("marks = 'bleach'"), with("marks = 'forget'"));
+    assert!(kept.ecn_marks > 0 && kept == with("marks = 'keep'"), "{}", kept.ecn_marks);
+    // Where nothing can be marked it is dropped, and where nothing is told the queue grows until it drops.
+    assert!((bleached.ecn_marks, forgotten.ecn_marks) == (0, 0) && bleached.loss > kept.loss, "{}", bleached.loss);
+    let queue = |record: &Record| record.queue_ms.unwrap().p95;
+    assert!(queue(&forgotten) > 1.5 * queue(&kept), "{} and {}", queue(&forgotten), queue(&kept));
+}
+
+#[test]
+fn receivers_misbehave_over_streams_and_datagrams() {
+    for via in ["tcp", "udp", "alcc"] {
+        let text = SMALL.replace("@tcp", &format!("@{via}"));
+        let flow = "loss = 0.001\n[[flows]]\nworkload = { rate = '45 Mbit/s' }\n";
+        let with = |receiver: &str| record(&format!("{text}{flow}{receiver}"));
+        let honest = with("");
+        let optimistic = with("receiver = 'optimistic'");
+        assert!(optimistic.goodput_mbps > 1.02 * honest.goodput_mbps, "{via}: {}", optimistic.goodput_mbps);
+        assert_eq!(optimistic.retransmits, 0, "{via}: it hides what is missing");
+        assert!(via == "udp" || honest.retransmits > 0, "{via}");
+        // Bytes are counted here, not acknowledgements.
+        let divides = (via != "udp").then_some("receiver = 'divides'");
+        for receiver in divides.into_iter().chain(["receiver = 'repeats'"]) {
+            let cheat = with(receiver);
+            let gain = cheat.goodput_mbps / honest.goodput_mbps;
+            assert!((0.8..1.05).contains(&gain), "{via}: {receiver}: {gain}");
+        }
+    }
+    let text = SMALL.replace("cubic@tcp", "cubic:ecn=on@tcp").replace("droptail:bdp=1", "pie");
+    let queue = |more: &str| record(&format!("{text}[[flows]]\n{more}")).queue_ms.unwrap().p95;
+    assert!(queue("receiver = 'hides_marks'") > 1.5 * queue(""));
+}
+
+#[test]
+fn a_burst_of_cross_traffic_leaves_at_once_and_keeps_the_rate() {
+    let with = |burst: &str| {
+        let flow = "[[flows]]\nworkload = { rate = '1 Mbit/s' }\ntimers = 'exact'\n";
+        record(&format!("{SMALL}{flow}[[cross]]\nrate = '10 Mbit/s'\npoisson = true\n{burst}"))
+    };
+    let waits = ["", "burst = 1", "burst = 20"].map(|burst| with(burst).queue_ms.unwrap().max);
+    assert_eq!(waits[0], waits[1]);
+    // A packet of the flow that comes behind a burst waits for up to 20 of 0.24 ms.
+    assert!(waits[2] > 3.0 && waits[0] < 2.0, "{waits:?}");
 }
 
 /// Their links are symmetric but for that of the call over a path that becomes longer, and each is named after its file.

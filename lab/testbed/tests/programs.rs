@@ -240,6 +240,7 @@ fn programs_run_beside_each_other_and_beside_ours() {
         way: Way::DOWN,
         rate: Rate::from_mbps(1.0),
         packet: 1000,
+        burst: 1,
         poisson: false,
         start: Time::ZERO,
         stop: None,

@@ -22,7 +22,7 @@ impl<P: Clone + Send> Path<P> {
                     policing.set_rate(now, rate);
                     return Some(PathChange::PolicerRate(before));
                 }
-                Stage::Radio(_) | Stage::Delay(_) => return None,
+                Stage::Radio(_) | Stage::Delay(_) | Stage::Tunnel(_) => return None,
             };
             place.due = due;
             Some(before)

@@ -88,6 +88,11 @@ impl<P: Clone + Send> Path<P> {
         })
     }
 
+    /// Packets were dropped that [`Path::pop_dropped`] can take out.
+    pub fn has_dropped(&self) -> bool {
+        self.dropped.as_ref().is_some_and(|dropped| !dropped.is_empty())
+    }
+
     /// Packets lost by loss elements or on the air (not by queues or policers).
     pub fn lost(&self) -> Count {
         let radio = self.radio_stage().map_or_else(Count::default, Radio::lost);

@@ -1,8 +1,9 @@
 //! Whether a scenario can run: the first thing that is wrong, its key and what to write instead.
 
+use paceline_cc::datapath::{ICN, UDP};
 use paceline_cc::{Bytes, Nanos, Rate, resume};
 
-use paceline_experiment::{Cut, Poisson};
+use paceline_experiment::{Cut, Misbehaviour, Poisson};
 
 use super::{Cross, Flow, KeyError, Scenario, Who, Workload, media};
 use crate::contestant::Contestant;
@@ -44,10 +45,38 @@ impl Scenario {
             }
         }
         self.check_memory()?;
+        self.check_receivers()?;
         self.check_telemetry()?;
         self.check_when()?;
         for (index, cross) in self.cross.iter().enumerate() {
             cross.check().map_err(|(key, problem)| KeyError::new(format!("cross[{index}].{key}"), problem))?;
+        }
+        Ok(())
+    }
+
+    /// Whether receivers that are to misbehave acknowledge anything.
+    fn check_receivers(&self) -> Result<(), KeyError> {
+        for (index, flow) in self.flows.iter().enumerate() {
+            let Some(receiver) = flow.receiver else { continue };
+            let wrong = |problem: String| Err(KeyError::new(format!("flows[{index}].receiver"), problem));
+            for contestant in flow.contestants(&self.contestants) {
+                let name = contestant.via.row().datapath.name;
+                if name == ICN.name {
+                    return wrong(format!(
+                        "the receiver of {contestant} asks for data and acknowledges none; leave it out, or race over @tcp or @udp"
+                    ));
+                }
+                if name == UDP.name && receiver == Misbehaviour::Divides {
+                    return wrong(format!(
+                        "the receiver of {contestant} acknowledges whole packets, which cannot be divided; leave it out, or race over @tcp"
+                    ));
+                }
+            }
+            let endless = matches!(flow.workload, Workload::Bulk | Workload::OnOff(_));
+            if receiver == Misbehaviour::Optimistic && endless {
+                let problem = "without losses nothing would hold back what has no end; add workload = { rate = \"50 Mbit/s\" } or { bytes = \"10MB\" }";
+                return wrong(problem.to_owned());
+            }
         }
         Ok(())
     }
@@ -161,6 +190,9 @@ impl Cross {
         }
         if !(20..=65_535).contains(&self.packet.0) {
             return Err(("packet", "it is not between 20 and 65535 bytes; 1500 fills an Ethernet packet"));
+        }
+        if !(1..=1000).contains(&self.burst) {
+            return Err(("burst", "it is not between 1 and 1000 packets; a frame of 10 kB has 7"));
         }
         if self.stop.is_some_and(|stop| stop <= self.start) {
             return Err(("stop", "it is not after start; give a later time"));

@@ -77,7 +77,7 @@ impl Dumbbell {
     /// Poisson packets of 1500 bytes beside the flows, at a mean rate in Mbit/s.
     pub(super) fn background(mut self, mbps: f64) -> Self {
         let (way, rate) = (Way::DOWN, Rate::from_mbps(mbps));
-        self.cross.push(Cross { way, rate, packet: 1500, poisson: true, start: Time::ZERO, stop: None });
+        self.cross.push(Cross { way, rate, packet: 1500, burst: 1, poisson: true, start: Time::ZERO, stop: None });
         self
     }
 

@@ -1,6 +1,7 @@
 //! What the real world does otherwise than the simulator, and what it cannot do.
 
 use paceline_cc::Nanos;
+use paceline_cc::datapath::UDP;
 use paceline_experiment::{Cross, Flow, Graph};
 
 use super::hosts::{Hosts, MOST_LINKS};
@@ -37,6 +38,10 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
             Ok(below.notes)
         };
         let real = rows::of(flow)?;
+        let via = flow.via.row().datapath.name;
+        if flow.receiver.is_some() && via != UDP.name {
+            return Err(Refused::Receiver { controller: flow.controller.clone(), via });
+        }
         if flow.telemetry.is_some() {
             if !real.carries_telemetry {
                 notes.push(format!("{}: telemetry: in the real world TCP alone carries it", contestant(flow)));

@@ -38,8 +38,10 @@ impl Source {
             if sleeper.sleep_until(at.min(self.clock.now() + Nanos::from_millis(500))) < at {
                 continue;
             }
-            // What the kernel refuses is lost, as on a path.
-            let _ = self.socket.send(&payload);
+            for _ in 0..self.cross.burst {
+                // What the kernel refuses is lost, as on a path.
+                let _ = self.socket.send(&payload);
+            }
             at += gaps.draw();
         }
     }

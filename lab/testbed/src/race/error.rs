@@ -153,6 +153,16 @@ pub enum Refused {
         /// The contestant.
         contestant: String,
     },
+    /// The flow's receiver is the kernel's, or another's.
+    #[error(
+        "--real: {controller}@{via}: receiver: its receiver is not one of paceline's; take it out, or write {controller}@udp"
+    )]
+    Receiver {
+        /// The flow's.
+        controller: Spec,
+        /// The datapath.
+        via: &'static str,
+    },
     /// A tunnel joins two ends.
     #[error("tunnel: it joins two ends, and the scenario has [links]; take it out, or write [down] and [up]")]
     TunnelLinks,
