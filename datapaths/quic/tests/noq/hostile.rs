@@ -78,7 +78,7 @@ impl Caller {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_order_of_calls_panics(calls in prop::collection::vec(call(), 1..200)) {
