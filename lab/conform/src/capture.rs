@@ -13,13 +13,13 @@ mod order;
 mod packet;
 mod records;
 mod sections;
-mod tcp;
 
 use std::io::Read;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
 use paceline_lab::input::compressed;
+pub use paceline_transport::seen::{NewlyAcked, SeenSegment, SegmentMeaning, Tcp};
 
 use crate::read::FileError;
 use crate::trajectory::Trajectory;
@@ -28,10 +28,9 @@ use flow::Flows;
 pub use flow::probes;
 use found::Findings;
 use order::Order;
-pub use packet::{CapturePlace, CapturedPacket, CapturedSegment};
+pub use packet::{CapturePlace, CapturedPacket};
 pub use records::is_capture;
 use records::{Broken, End, Halt, Record, records};
-pub use tcp::{NewlyAcked, SegmentMeaning, Tcp};
 
 /// Whose packets: from where to where its data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use super::packet::{CapturePlace, CapturedPacket, CapturedSegment};
-use super::tcp::{NewlyAcked, SegmentMeaning, Tcp};
-use super::{Copies, FourTuple};
+use super::packet::{CapturePlace, CapturedPacket};
+use super::{Copies, FourTuple, NewlyAcked, SeenSegment, SegmentMeaning, Tcp};
 use crate::read::FileError;
 use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
 
@@ -30,7 +29,7 @@ struct Kept {
     at: i64,
     place: CapturePlace,
     flow: u32,
-    segment: CapturedSegment,
+    segment: SeenSegment,
 }
 
 impl Flows {
@@ -137,7 +136,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn sent(&mut self, at: i64, segment: &CapturedSegment) {
+    fn sent(&mut self, at: i64, segment: &SeenSegment) {
         let sent = self.tcp.sent(at, segment);
         if sent == SegmentMeaning::Nothing {
             return;
@@ -168,7 +167,7 @@ impl Sender {
         now
     }
 
-    fn acknowledged(&mut self, at: i64, segment: &CapturedSegment) {
+    fn acknowledged(&mut self, at: i64, segment: &SeenSegment) {
         let Some(NewlyAcked { una, rtt }) = self.tcp.acknowledged(at, segment) else { return };
         let Some(begun) = self.begun else { return };
         self.rtt = rtt.map(|nanos| (nanos as f64 / 1e9).max(1e-6)).or(self.rtt);

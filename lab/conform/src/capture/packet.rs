@@ -4,23 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice};
-
-/// What is needed of a TCP segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CapturedSegment {
-    /// Number of its first byte.
-    pub seq: u32,
-    /// The next byte that its sender waits for.
-    pub ack: u32,
-    /// Payload bytes, by the IP header: a capture may hold less.
-    pub bytes: u32,
-    /// Whether it opens the connection.
-    pub syn: bool,
-    /// Whether it opens, ends or resets the connection.
-    pub control: bool,
-    /// Whether its sender takes no more bytes: a window of 0.
-    pub closed: bool,
-}
+use paceline_transport::seen::SeenSegment;
 
 /// Where in a capture of emulated links (`paceline emulate --log`, `race --pcap`) a packet was seen. Hops are numbered as those of a
 /// race: of link `n` down is `2 n`, up `2 n + 1`.
@@ -56,7 +40,7 @@ pub struct CapturedPacket {
     /// Bytes from its IP header on, on the wire.
     pub bytes: u32,
     /// The TCP segment in it, where there is one.
-    pub segment: Option<CapturedSegment>,
+    pub segment: Option<SeenSegment>,
     /// Equal for the same packet wherever it is seen: of what a path leaves as it is, of the first 128 bytes.
     pub print: u64,
     /// It has a number of its own (IPv4), so that another packet has another `print`.
@@ -123,14 +107,14 @@ fn jumbo(header: &[u8]) -> Option<u32> {
 }
 
 /// The segment of which `kept` was kept, and which has `length` bytes.
-fn segment(kept: &[u8], length: Option<u32>) -> Option<CapturedSegment> {
+fn segment(kept: &[u8], length: Option<u32>) -> Option<SeenSegment> {
     // Options that were not kept are not needed, the flags are.
     kept.get(13)?;
     let mut header = [0; 60];
     let count = kept.len().min(header.len());
     header[..count].copy_from_slice(&kept[..count]);
     let tcp = TcpHeaderSlice::from_slice(&header).ok()?;
-    Some(CapturedSegment {
+    Some(SeenSegment {
         seq: tcp.sequence_number(),
         ack: tcp.acknowledgment_number(),
         bytes: length?.checked_sub(u32::from(tcp.data_offset()) * 4)?,
