@@ -5,15 +5,16 @@ use std::time::Instant;
 
 use paceline_cc::{Distribution, Nanos, Time};
 use paceline_experiment::config::{self, DumbbellWay, Workload};
+use paceline_experiment::program::ProgramEnd;
 use paceline_experiment::{
-    Fired, FlowOutcome, Graph, GraphHop, HopOutcome, NamedLosses, Outcome, RouterOutcome, SplitSum, StreamOutcome,
-    TelemetryOutcome,
+    Fired, FlowOutcome, Graph, GraphHop, HopOutcome, NamedLosses, Outcome, ProgramOutcome, RouterOutcome, SplitSum,
+    StreamOutcome, TelemetryOutcome,
 };
 
 use crate::contestant::Contestant;
 use crate::record::{
-    FiredRecord, FlowRecord, FramesRecord, LinkRecord, NamedRecord, Parts, Record, RouterRecord, Span, Split,
-    TelemetryRecord, rounded,
+    FiredRecord, FlowRecord, FramesRecord, LinkRecord, NamedRecord, Parts, ProgramEndRecord, ProgramRecord, Record,
+    RouterRecord, Span, Split, TelemetryRecord, rounded,
 };
 use crate::scenario::Plan;
 use crate::version::{VERSION, commit};
@@ -23,6 +24,7 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
     let scenario = &plan.scenario;
     let seconds = scenario.seconds;
     let sum = |count: &dyn Fn(&FlowOutcome) -> u64| outcome.flows.iter().map(count).sum::<u64>();
+    let seen = |count: fn(&FlowOutcome) -> Option<u64>| outcome.flows.iter().map(count).sum::<Option<u64>>();
     let entered = sum(&|flow| flow.packets_entered);
     let wire = sum(&|flow| flow.wire_bytes_arrived);
     let ending = flows.iter().any(ends);
@@ -44,14 +46,14 @@ pub fn record(plan: &Plan, contestant: &Contestant, flows: &[config::Flow], outc
             let mine = outcome.flows.iter().zip(&own).filter(|(_, own)| **own);
             rounded(mbps(mine.map(|(flow, _)| flow.wire_bytes_arrived).sum(), seconds))
         }),
-        goodput_mbps: rounded(mbps(sum(&|flow| flow.bytes_ready), seconds)),
+        goodput_mbps: seen(FlowOutcome::goodput_bytes).map(|bytes| rounded(mbps(bytes, seconds))),
         utilization: utilization(flows, outcome),
         delay_ms: span(&outcome.delay),
         queue_ms: span(&outcome.queue),
         rtt_ms: span(&outcome.rtt),
         loss: share(sum(&|flow| flow.packets_dropped), entered),
-        retransmits: sum(&|flow| flow.sender.retransmits),
-        timeouts: sum(&|flow| flow.sender.timeouts),
+        retransmits: seen(FlowOutcome::retransmits),
+        timeouts: seen(FlowOutcome::timeouts),
         policed: policed(&outcome.hops),
         ecn_marks: sum(&|flow| flow.ce_packets),
         fct_ms: completions(flows, outcome).as_ref().and_then(span),
@@ -96,20 +98,21 @@ fn flow_record(graph: &Graph, flow: &config::Flow, outcome: &FlowOutcome) -> Flo
         start_s: rounded(outcome.start.as_secs_f64()),
         end_s: rounded(outcome.end.as_secs_f64()),
         throughput_mbps: rounded(throughput(outcome.wire_bytes_arrived, outcome)),
-        goodput_mbps: rounded(throughput(outcome.bytes_ready, outcome)),
+        goodput_mbps: outcome.goodput_bytes().map(|bytes| rounded(throughput(bytes, outcome))),
         delay_ms: span(&outcome.delay),
         queue_ms: span(&outcome.queue),
         rtt_ms: span(&outcome.rtt),
         loss: share(outcome.packets_dropped, outcome.packets_entered),
         packets: outcome.packets_entered,
-        retransmits: outcome.sender.retransmits,
-        timeouts: outcome.sender.timeouts,
+        retransmits: outcome.retransmits(),
+        timeouts: outcome.timeouts(),
         ecn_marks: outcome.ce_packets,
         fct_ms: if ends(flow) { span(&outcome.fct) } else { None },
         completions: ends(flow).then(|| outcome.fct.count()),
         share: None,
         limited_below: flow.via.lower().map(|_| rounded(outcome.sender.limited_share())),
         telemetry: telemetry(std::slice::from_ref(outcome)),
+        program: outcome.program.as_ref().map(program),
         split: split(graph, [(flow, outcome)].into_iter()),
         frames: outcome.frames.iter().map(frames_record).collect(),
     }
@@ -138,6 +141,25 @@ fn frame_ms(streams: &[&StreamOutcome]) -> Option<Span> {
     let mut all = Distribution::new(3);
     streams.iter().for_each(|stream| all.add(&stream.delay));
     span(&all)
+}
+
+fn program(outcome: &ProgramOutcome) -> ProgramRecord {
+    let end = |end: &ProgramEnd| ProgramEndRecord {
+        status: end.status,
+        signal: end.signal,
+        ended_s: rounded(end.ended.as_secs_f64()),
+        cpu_s: rounded(end.cpu.as_secs_f64()),
+    };
+    ProgramRecord {
+        version: outcome.version.clone(),
+        protocol: outcome.seen.protocol.map(str::to_owned),
+        connections: outcome.seen.connections,
+        first_data_s: outcome.seen.first_data.map(|at| rounded(at.as_secs_f64())),
+        sender: end(&outcome.sender),
+        receiver: end(&outcome.receiver),
+        figures: outcome.figures.clone(),
+        qlog: outcome.qlog.iter().map(|path| path.display().to_string()).collect(),
+    }
 }
 
 /// What telemetry said of the losses of those flows that carry it; `None` where none does.

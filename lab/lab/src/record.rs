@@ -43,8 +43,9 @@ described! {
             "data that arrived, from the IP header on, over `seconds`; all flows with a controller";
         own_throughput_mbps: Option<f64> => "Option::is_none", "Mbit/s",
             "throughput of the contestant's own flows; only where others run beside them";
-        goodput_mbps: f64, "Mbit/s",
-            "payload that reached applications: in order for TCP, each byte once for datagrams";
+        goodput_mbps: Option<f64>, "Mbit/s",
+            "payload that reached applications: in order for TCP, each byte once for datagrams; `null` where a program's \
+             protocol does not show it";
         utilization: Option<f64>, "0..1",
             "data that arrived over what the path could have carried in `seconds`, in the directions in which data \
              travels; `null` where nothing limits one of them. With links: over those that are the slowest link on \
@@ -57,9 +58,9 @@ described! {
         loss: f64, "0..1", "data packets dropped on the path over those that entered it";
         policed: Option<u64> => "Option::is_none", "packets",
             "dropped by policers, of all that travels; only where the path has a policer";
-        retransmits: u64, "packets", "retransmissions";
-        timeouts: u64, "", "retransmission timeouts";
-        ecn_marks: u64, "packets", "data packets that arrived with a CE mark";
+        retransmits: Option<u64>, "packets", "retransmissions; `null` where a program's protocol does not show them";
+        timeouts: Option<u64>, "", "retransmission timeouts; `null` with a program, whose timer is not seen";
+        ecn_marks: u64, "packets", "data packets that arrived with a CE mark; of a program those that the path marked";
         fct_ms: Option<Span> => "Option::is_none", "ms",
             "completion times of flows that ended, as a distribution; only where flows end. If flows of several \
              kinds end: over the first 20000 of each";
@@ -146,7 +147,7 @@ described! {
         start_s: f64, "s", "when it began";
         end_s: f64, "s", "when it ended";
         throughput_mbps: f64, "Mbit/s", "data that arrived, headers included, from its start to its end";
-        goodput_mbps: f64, "Mbit/s", "payload that reached the application, from its start to its end";
+        goodput_mbps: Option<f64>, "Mbit/s", "payload that reached the application, from its start to its end; `null` as above";
         /// As in [`Record`].
         delay_ms: Option<Span>;
         /// As in [`Record`].
@@ -157,9 +158,9 @@ described! {
         loss: f64;
         packets: u64, "packets", "data packets that entered the path";
         /// As in [`Record`].
-        retransmits: u64;
+        retransmits: Option<u64>;
         /// As in [`Record`].
-        timeouts: u64;
+        timeouts: Option<u64>;
         /// As in [`Record`].
         ecn_marks: u64;
         /// As in [`Record`].
@@ -174,6 +175,10 @@ described! {
              ones, or had refused this one; only for `alcc`";
         /// As in [`Record`].
         telemetry: Option<TelemetryRecord> => "Option::is_none";
+        program: Option<ProgramRecord> => "Option::is_none", "",
+            "only of a [program](programs.md): its `version`; `protocol` and `connections` as the path saw them; when the first \
+             data packet entered, `first_data_s`; of `sender` and `receiver` how they ended, `status` or `signal`, when, `ended_s`, \
+             and the CPU time of all their processes, `cpu_s`; `figures` of its own, and the files of `qlog` that it left";
         /// As in [`Record`].
         split: Split;
         frames: Vec<FramesRecord> => "Vec::is_empty", "",
@@ -193,6 +198,42 @@ described! {
         /// As in [`Record`].
         frame_ms: Option<Span>;
     }
+}
+
+/// What a program left beside its packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramRecord {
+    /// What it says of itself.
+    pub version: Option<String>,
+    /// `tcp`, `quic`, `udp`, `tcp+udp` and so on; `None` where it sent no data.
+    pub protocol: Option<String>,
+    /// Connections that carried data.
+    pub connections: u64,
+    /// When the first data packet entered the path, in seconds.
+    pub first_data_s: Option<f64>,
+    /// Where data comes from.
+    pub sender: ProgramEndRecord,
+    /// Where it goes.
+    pub receiver: ProgramEndRecord,
+    /// Numbers of its own, compared with nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
+    /// The qlogs that it left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub qlog: Vec<String>,
+}
+
+/// How a side of a program ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramEndRecord {
+    /// Its exit status, where no signal ended it.
+    pub status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// When, in seconds.
+    pub ended_s: f64,
+    /// CPU time of all its processes, in seconds.
+    pub cpu_s: f64,
 }
 
 described! {

@@ -34,8 +34,8 @@ pub struct Summary {
     pub queue_p95_ms: Option<Median>,
     /// Share of data packets dropped.
     pub loss: Median,
-    /// Packets sent again.
-    pub retransmits: Median,
+    /// Packets sent again; none where a program does not show them.
+    pub retransmits: Option<Median>,
     /// Median flow completion time, ms.
     pub fct_p50_ms: Option<Median>,
     /// Jain's index.
@@ -101,7 +101,7 @@ impl Summary {
             delay_p95_ms: over(&|r| r.delay_ms.map(|d| d.p95)),
             queue_p95_ms: over(&|r| r.queue_ms.map(|d| d.p95)),
             loss: over(&|r| Some(r.loss))?,
-            retransmits: over(&|r| Some(r.retransmits as f64))?,
+            retransmits: over(&|r| r.retransmits.map(|packets| packets as f64)),
             fct_p50_ms: over(&|r| r.fct_ms.map(|d| d.p50)),
             jain: over(&|r| r.jain),
             cpu: over(&|r| r.cpu_s.filter(|_| r.trusted.is_some()).map(|cpu| cpu / r.seconds)),

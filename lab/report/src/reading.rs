@@ -231,15 +231,16 @@ pub(crate) fn variables(contestant: &Contestant<'_>) -> String {
     let mean = window.iter().sum::<f64>() / window.len() as f64;
     let whose = if contestant.own_flows(shown).count() == 1 { "Its window" } else { "The window of its first flow" };
     format!(
-        "{whose} ranged from {} to {} packets, {} on average; the path dropped {} % of its packets, {}.",
+        "{whose} ranged from {} to {} packets, {} on average; the path dropped {} % of its packets{}.",
         short(least),
         short(most),
         short(mean),
         short(100.0 * record.loss),
         match record.retransmits {
-            0 => "none was sent again".to_owned(),
-            1 => "1 was sent again".to_owned(),
-            many => format!("{many} were sent again"),
+            None => String::new(),
+            Some(0) => ", none was sent again".to_owned(),
+            Some(1) => ", 1 was sent again".to_owned(),
+            Some(many) => format!(", {many} were sent again"),
         }
     )
 }

@@ -143,7 +143,7 @@ pub(crate) fn contestants(data: &Data<'_>) -> Table {
         column("delay p95, ms", plain, |c| c.summary.delay_p95_ms),
         column("queue p95, ms", plain, |c| c.summary.queue_p95_ms),
         column("loss, %", percent, |c| Some(c.summary.loss)),
-        column("resent, packets", whole, |c| Some(c.summary.retransmits)),
+        column("resent, packets", whole, |c| c.summary.retransmits),
         column("completion p50, ms", plain, |c| c.summary.fct_p50_ms),
         column("fairness, Jain", |j| format!("{j:.3}"), |c| c.summary.jain),
         column("CPU, % of a core", percent, |c| c.summary.cpu),
@@ -209,7 +209,7 @@ pub(crate) fn flows(data: &Data<'_>) -> Option<Table> {
             all.median(|f| f.delay_ms.map(|d| d.p50), plain),
             all.median(|f| f.delay_ms.map(|d| d.p95), plain),
             all.median(|f| Some(f.loss), percent),
-            all.count(|f| f.retransmits),
+            all.median(|f| f.retransmits.map(|packets| packets as f64), whole),
         ];
         if ending {
             cells.push(all.median(|f| f.completions.map(|n| n as f64), whole));
@@ -248,7 +248,7 @@ pub(crate) fn runs(data: &Data<'_>) -> Option<Table> {
         ("delay p95, ms", |r| r.delay_ms.map(|d| plain(d.p95))),
         ("queue p95, ms", |r| r.queue_ms.map(|d| plain(d.p95))),
         ("loss, %", |r| Some(percent(r.loss))),
-        ("resent, packets", |r| Some(r.retransmits.to_string())),
+        ("resent, packets", |r| r.retransmits.map(|packets| packets.to_string())),
         ("completion p50, ms", |r| r.fct_ms.map(|d| plain(d.p50))),
         ("trusted", |r| r.trusted.map(|yes| if yes { "yes" } else { "NO" }.to_owned())),
     ];

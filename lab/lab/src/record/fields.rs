@@ -7,7 +7,8 @@ use paceline_experiment::{DrivenBy, DumbbellWay};
 use serde_json::Value as Json;
 
 use super::{
-    FiredRecord, FlowRecord, FramesRecord, LinkRecord, Record, ReleaseError, RouterRecord, Span, Split, TelemetryRecord,
+    FiredRecord, FlowRecord, FramesRecord, LinkRecord, ProgramRecord, Record, ReleaseError, RouterRecord, Span, Split,
+    TelemetryRecord,
 };
 use crate::run::World;
 
@@ -64,7 +65,8 @@ macro_rules! shaped {
 shaped! {
     String => Text, World => Text, DrivenBy => Text, DumbbellWay => Text, bool => Flag, u32 => Count, u64 => Count, f64 => Number,
     Span => Span, ReleaseError => Late, Split => Split, TelemetryRecord => Telemetry, Vec<FlowRecord> => List,
-    Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, Vec<FramesRecord> => Nested, Vec<FiredRecord> => Nested, BTreeMap<String, String> => Nested,
+    Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, Vec<FramesRecord> => Nested, Vec<FiredRecord> => Nested,
+    ProgramRecord => Nested, BTreeMap<String, String> => Nested,
 }
 
 impl<T: Shaped> Shaped for Option<T> {

@@ -8,7 +8,7 @@ fn beside_one(own: usize) -> Race {
     for run in &mut race.runs {
         run.own = std::iter::once(false).chain(vec![true; own]).collect();
         run.record.own_throughput_mbps = Some(run.record.throughput_mbps / 4.0);
-        let mine = FlowRecord { loss: 0.25, retransmits: 1, ..run.record.flows[0].clone() };
+        let mine = FlowRecord { loss: 0.25, retransmits: Some(1), ..run.record.flows[0].clone() };
         run.record.flows.extend(vec![mine; own]);
         if let Some(series) = &mut run.series {
             let mut window = vec![0.0; 100];

@@ -88,11 +88,11 @@ pub(super) const QUESTIONS: &[Question] = &[
             let readings = [
                 reading("7.4", "goodput over the rate, %", Some(100.0), Bound::Least(70.0), |run, x| {
                     let (kbps, ..) = *LINKS.get(x as usize - 1)?;
-                    Some(100.0 * run.record.goodput_mbps * 1e3 / kbps)
+                    Some(100.0 * run.record.goodput_mbps? * 1e3 / kbps)
                 }),
                 reading("7.4", "sent twice, %", None, Bound::MostBeside(2.0, 1.0), |run, _| {
                     let packets: u64 = run.record.flows.iter().map(|flow| flow.packets).sum();
-                    Some(100.0 * run.record.retransmits as f64 / packets.max(1) as f64)
+                    Some(100.0 * run.record.retransmits? as f64 / packets.max(1) as f64)
                 }),
                 reading("7.4", "acknowledgements for a packet", None, Bound::LessIsBetter(0.1), |run, _| {
                     let all = run.watched.sum(Side::Own, &(0.0..120.0));
