@@ -91,6 +91,10 @@ impl Progress for Bar {
         self.bar.set_message(name.to_owned());
     }
 
+    fn command(&self, line: &str) {
+        self.beside(|| eprintln!("{}", crate::complaint::one_line(line)));
+    }
+
     fn begin(&self, batch: &Batch) {
         self.bar.inc_length(batch.tasks as u64);
         if self.announces && batch.lasts > LONG {

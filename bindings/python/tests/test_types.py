@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 STUB = pathlib.Path(__file__).parents[1] / "python" / "paceline" / "_paceline.pyi"
 
 
-@pytest.mark.parametrize("table", ["Direction", "Link", "ContentNode", "Flow", "Cross", "Telemetry", "When"])
+@pytest.mark.parametrize("table", ["Direction", "Link", "ContentNode", "Program", "Flow", "Cross", "Telemetry", "When"])
 def test_typed_dicts_have_the_keys_of_scenarios(table: str) -> None:
     assert set(get_type_hints(getattr(paceline, table))) == set(_paceline.SCENARIO_KEYS[table])
 

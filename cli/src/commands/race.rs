@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use paceline_cc::datapath::DATAPATHS;
 use paceline_files::{Draft, is_standard};
+use paceline_lab::programs::ProgramSettings;
 use paceline_lab::qlog::{Form, Style, Variables};
 use paceline_lab::race::{Race, Settings, race_watched};
 use paceline_lab::record::{Record, write_csv, write_digests, write_json};
@@ -99,6 +100,15 @@ pub(crate) struct Args {
     /// The report, one page that opens offline, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// With --real: run the commands of the scenario's programs (NAME@program); each is printed before. Read them first.
+    #[arg(long, requires = "real")]
+    run_programs: bool,
+    /// With --run-programs: keep what programs write in this folder; without it, of runs that fail alone.
+    #[arg(long, value_name = "DIR", requires = "run_programs")]
+    keep: Option<PathBuf>,
+    /// With --run-programs: leave out contestants whose program is not installed.
+    #[arg(long, requires = "run_programs")]
+    skip_missing: bool,
     /// With --real: a line at this interval in seconds (throughput, queueing delay, losses), in a pipe as well.
     #[arg(short, long, value_name = "S", value_parser = span, allow_negative_numbers = true, requires = "real")]
     interval: Option<f64>,
@@ -113,7 +123,7 @@ pub(crate) struct Args {
 fn contestants_help() -> String {
     let vias: Vec<&str> = DATAPATHS.iter().map(|datapath| datapath.name).collect();
     format!(
-        "Who races instead: CONTROLLER@VIA,... with VIA {}, or alcc/LOWER; such as copa:delta=0.1@udp,cubic@tcp",
+        "Who races instead: CONTROLLER@VIA,... with VIA {}, or alcc/LOWER; such as copa:delta=0.1@udp,cubic@tcp; or NAME@program",
         vias.join(", ")
     )
 }
@@ -173,6 +183,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         events: args.events.clone(),
         events_variables: args.events_variables,
         pcap: args.pcap.clone(),
+        programs: ProgramSettings { run: args.run_programs, keep: args.keep.clone(), skip_missing: args.skip_missing },
         live: args.real.then(Arc::default),
     };
     let bar = Bar::new("{bar:40} {pos}/{len} runs, {eta} left {msg}", Announce::OnTerminals);
@@ -218,7 +229,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     show(&race, outputs.iter().any(|path| is_standard(path)))?;
     for failure in &race.failures {
-        complaint::print(&format!("{} failed in run {}: {}", failure.name, failure.number, failure.cause));
+        let text = format!("{} failed in run {}: {}", failure.name, failure.number, failure.cause);
+        text.lines().for_each(complaint::print);
     }
     Ok(if !race.failures.is_empty() {
         Exit::Failed.into()

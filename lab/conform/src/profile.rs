@@ -58,7 +58,7 @@ impl Task for Passage {
     }
 
     fn run(&self) -> Result<Attempt<Run>, RunError> {
-        Job { contestant: &self.contestant, plan: &self.plan, settings: &self.settings }.run()
+        Job { contestant: &self.contestant, plan: &self.plan, settings: &self.settings, programs: None }.run()
     }
 }
 

@@ -1,13 +1,18 @@
 //! Who races: `CONTROLLER@VIA`, such as `copa:delta=0.1@udp`, `cubic@tcp`, `copa@tcp:driven_by=agent`, `sprout@alcc/bbr`, `copa@alcc:mode=inline/reno`,
-//! `bbr@icn:ceiling=window`.
+//! `bbr@icn:ceiling=window`. And `NAME@program`, such as `iperf3:cc=bbr@program`: a program that is not ours, described by a table of
+//! the scenario, to which [`Contestant::bound`] binds it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use paceline_cc::datapath::TCP;
+use paceline_cc::datapath::{PROGRAM, TCP};
 use paceline_cc::foreign::{clipped, printable};
-use paceline_cc::names::{either, nearest};
+use paceline_cc::names::{either, is_plain, nearest};
 use paceline_cc::{Misfit, Spec, SpecError};
+use paceline_experiment::Program;
+use paceline_experiment::program::ProgramError;
 use paceline_experiment::via::{UnknownOption, Via, rows};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -81,6 +86,24 @@ pub enum ContestantError {
         /// What the lower controller needs.
         misfit: Misfit,
     },
+    /// No program has this name.
+    #[error("'{text}': no program '{name}'; {hint}")]
+    NoProgram {
+        /// The contestant as given.
+        text: String,
+        /// The program as given.
+        name: String,
+        /// The nearest, or where tables come from.
+        hint: String,
+    },
+    /// A program does not take what is wanted of it.
+    #[error("'{text}': {problem}")]
+    Program {
+        /// The contestant as given.
+        text: String,
+        /// What is wrong.
+        problem: Box<ProgramError>,
+    },
     /// The controller's own text is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -101,6 +124,35 @@ fn default_lower(controller: &Spec) -> &'static str {
 }
 
 impl Contestant {
+    /// Whether a program that is not ours runs its flows.
+    pub fn is_program(&self) -> bool {
+        self.via.row().datapath.name == PROGRAM.name
+    }
+
+    /// The same, where it is a program, with the one of these that it names, whose options it has.
+    ///
+    /// # Errors
+    /// [`ContestantError::NoProgram`] and [`ContestantError::Program`].
+    pub fn bound(self, programs: &BTreeMap<String, Program>) -> Result<Self, ContestantError> {
+        if !self.is_program() {
+            return Ok(self);
+        }
+        let (text, wanted) = (self.to_string(), self.controller.to_string());
+        let (name, options) = wanted.split_once(':').unwrap_or((&wanted, ""));
+        let Some(table) = programs.get(name) else {
+            let hint = match programs.len() {
+                0 => format!(
+                    "add a table [programs.{name}], or programs_from = \"FILE\", such as scenarios/programs.toml"
+                ),
+                _ => nearest(name, programs.keys().map(String::as_str)),
+            };
+            return Err(ContestantError::NoProgram { text, name: clipped(name), hint });
+        };
+        let refused = |problem| ContestantError::Program { text, problem: Box::new(problem) };
+        let program = table.with(options).map_err(refused)?;
+        Ok(Self { controller: Spec::elsewhere(&program.text(table)), via: Via::of_program(Some(Arc::new(program))) })
+    }
+
     /// The datapath as text: `udp`, `tcp`, `alcc`, `alcc/bbr`.
     pub fn via_text(&self) -> String {
         let via = self.via.text();
@@ -129,6 +181,15 @@ impl FromStr for Contestant {
             input::controller(text)?;
             return Err(ContestantError::NoVia(shown()));
         };
+        if via == PROGRAM.name {
+            let controller = printable(controller, usize::MAX);
+            let name = controller.split(':').next().unwrap_or_default();
+            if !is_plain(name) {
+                let hint = "write a name of [programs] before the @".to_owned();
+                return Err(ContestantError::NoProgram { text: shown(), name: clipped(name), hint });
+            }
+            return Ok(Self { controller: Spec::elsewhere(&controller), via: Via::of_program(None) });
+        }
         let controller = input::controller(controller)?;
         let (over, lower) = via.split_once('/').map_or((via, None), |(over, lower)| (over, Some(lower)));
         let find = |name: &str| rows().into_iter().find(|row| row.datapath.name == name);
@@ -244,6 +305,26 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Contestant>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_program_is_bound_to_its_table() {
+        let options = [("cc", "cubic"), ("rate", "8M")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let program = Program { options: options.into(), ..Program::new("iperf3", "s", "r") };
+        let programs = BTreeMap::from([("iperf3".to_owned(), program)]);
+        let bound = |text: &str| text.parse::<Contestant>().unwrap().bound(&programs);
+        let bbr = bound("iperf3:rate=8M,cc=bbr@program").unwrap();
+        assert_eq!((bbr.to_string().as_str(), bbr.is_program()), ("iperf3:cc=bbr@program", true));
+        assert_eq!(bbr.via.program().unwrap().options["cc"], "bbr");
+        assert_eq!(bound("cubic@tcp").unwrap().to_string(), "cubic@tcp");
+        let wrong = |text: &str| bound(text).unwrap_err().to_string();
+        assert_eq!(wrong("iperf@program"), "'iperf@program': no program 'iperf'; did you mean iperf3?");
+        assert_eq!(wrong("iperf3:c=bbr@program"), "'iperf3:c=bbr@program': iperf3 has no option 'c'; did you mean cc?");
+        let none = "own@program".parse::<Contestant>().unwrap().bound(&BTreeMap::new()).unwrap_err().to_string();
+        assert!(none.contains("add a table [programs.own], or programs_from"), "{none}");
+        let parse = |text: &str| text.parse::<Contestant>().unwrap_err().to_string();
+        assert_eq!(parse("@program"), "'@program': no program ''; write a name of [programs] before the @");
+        assert!(parse("../x@program").starts_with("'../x@program': no program '../x'"), "{}", parse("../x@program"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod mdi;
 pub mod measure;
 mod named;
 pub mod numbers;
+pub mod programs;
 pub mod qlog;
 pub mod race;
 pub mod real;

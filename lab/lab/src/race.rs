@@ -9,6 +9,7 @@ use paceline_experiment::{DrivenBy, Live, SharedTap};
 use crate::contestant::Contestant;
 use crate::flow_logs::{FlowLogError, plain};
 use crate::measure::Meter;
+use crate::programs::{ProgramSettings, Programs, ProgramsError, permitted};
 use crate::qlog::{About, Style};
 use crate::record::Run;
 use crate::run::{self, Observers, RunError, World};
@@ -66,6 +67,8 @@ pub struct Settings {
     pub events_variables: bool,
     /// Real world: write the headers of all packets of the first run of each contestant into this folder, as `CONTESTANT.pcapng`.
     pub pcap: Option<PathBuf>,
+    /// What is permitted to programs that are not ours, and kept of them.
+    pub programs: ProgramSettings,
     /// What a run in the real world adds to as it goes on, for someone who watches; of several at once it is their sum.
     pub live: Option<Arc<Live>>,
 }
@@ -80,6 +83,9 @@ pub enum RaceError {
     /// The world cannot run it.
     #[error(transparent)]
     Refused(#[from] RunError),
+    /// Its programs cannot run, or may not.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
     /// No run was begun, or what was run could not be kept.
     #[error(transparent)]
     Runner(#[from] RunnerError<RunError>),
@@ -101,14 +107,16 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
     let plans = source.plans()?;
     let Some(first) = plans.first() else { unreachable!("a scenario has at least one run: checked") };
     let scenario = &first.scenario;
-    let job = |contestant, plan| Job { contestant, plan, settings };
-    let jobs: Vec<Job<'_>> = scenario
-        .contestants
-        .iter()
-        .flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan)))
-        .collect();
     let mut notes = first.notes.clone();
+    permitted(first, settings.world, &settings.programs)?;
     notes.extend(settings.world.check(&scenario.contestants, &plans)?);
+    let mut contestants = scenario.contestants.clone();
+    let (programs, said) = Programs::ready(&mut contestants, first, settings.world, &settings.programs, progress)?;
+    notes.extend(said);
+    let ready = programs.as_ref();
+    let job = |contestant, plan| Job { contestant, plan, settings, programs: ready };
+    let jobs: Vec<Job<'_>> =
+        contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan))).collect();
     let mut runs = Vec::new();
     let mut failures = Vec::new();
     for result in Runner::new(settings.world.threads(settings.threads), progress).each(&jobs)? {
@@ -117,6 +125,8 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
             Err(failure) => failures.push(failure),
         }
     }
+    notes.extend(programs.and_then(|programs| programs.end(!failures.is_empty())));
+    notes.extend(of_programs(&runs));
     notes.extend(unseen(settings, &runs));
     notes.extend(unfired(scenario, &runs));
     let summaries = Summary::all(runs.iter().map(|run| &run.record));
@@ -136,6 +146,27 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
         failures,
         notes,
     })
+}
+
+/// What is to be known of figures of programs.
+fn of_programs(runs: &[Run]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for Run { record, .. } in runs {
+        let mut flows = record.flows.iter().filter_map(|flow| Some((flow, flow.program.as_ref()?))).peekable();
+        if flows.peek().is_some() {
+            let what = "CPU time is that of all its processes, encryption included: not to be compared with a controller's of ours";
+            notes.extend(record.cpu_s.filter(|cpu| *cpu > 0.0).map(|_| format!("NAME@program: {what}")));
+        }
+        let overfull =
+            flows.filter(|(flow, program)| program.protocol.as_deref() == Some("tcp") && flow.retransmits.is_none());
+        notes.extend(overfull.map(|(flow, _)| {
+            let name = format!("{}@{}", flow.controller, flow.via);
+            format!("{name}: more connections than are followed: retransmissions and goodput are not counted")
+        }));
+    }
+    notes.sort();
+    notes.dedup();
+    notes
 }
 
 /// What controllers were to trigger and never did.
@@ -163,6 +194,8 @@ pub struct Job<'a> {
     pub plan: &'a Plan,
     /// How.
     pub settings: &'a Settings,
+    /// The programs of the race, where there are some.
+    pub programs: Option<&'a Programs>,
 }
 
 impl Task for Job<'_> {
@@ -178,7 +211,7 @@ impl Task for Job<'_> {
     }
 
     fn run(&self) -> Result<Attempt<Run>, RunError> {
-        let Self { contestant, plan, settings } = *self;
+        let Self { contestant, plan, settings, programs } = *self;
         let shown = plan.number == 1;
         let sample_every = (settings.series && (shown || settings.series_of_all)).then(|| run::step(plan));
         if let Some(live) = &settings.live {
@@ -190,12 +223,16 @@ impl Task for Job<'_> {
         let logs = Arc::new(Mutex::new(logs));
         let tap = wanted.then(|| Arc::clone(&logs) as SharedTap);
         let pcap = settings.pcap.as_ref().filter(|_| plan.number == 1).map(|folder| capture(folder, contestant));
-        let (live, pcap) = (settings.live.clone(), pcap.transpose()?);
-        let observers = Observers { sample_every, tap, live, pcap, ..Observers::default() };
+        let places = programs.map(|programs| programs.places(contestant, plan.number));
+        let (live, pcap, programs_at) = (settings.live.clone(), pcap.transpose()?, places.clone());
+        let observers = Observers { sample_every, tap, live, pcap, programs: programs_at, ..Observers::default() };
         let ended = run::run(plan, contestant, settings.world, &observers)?;
         let trusted = ended.trusted();
         std::mem::take(&mut *logs.lock().unwrap_or_else(PoisonError::into_inner)).finish()?;
         let mut run = Run::of(plan, contestant, ended)?;
+        if let (Some(programs), Some(places)) = (programs, places) {
+            programs.over(&places, &mut run.record);
+        }
         if let Some(meter) = meter {
             meter.stop(&mut run.record);
         }

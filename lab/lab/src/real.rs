@@ -2,10 +2,11 @@
 //!
 //! Linux alone; elsewhere every call says so in one line.
 
+use std::path::Path;
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{DrivenBy, Hooks, Outcome, config};
+use paceline_experiment::{DrivenBy, Hooks, Outcome, Program, config};
 
 use crate::contestant::Contestant;
 use crate::record::{Record, ReleaseError, rounded};
@@ -106,6 +107,18 @@ mod linux {
         Ok(namespace::acquire().map(drop)?)
     }
 
+    /// Prepares a program for a race, in the folder that its commands share, for flows of this many bytes where they have an end.
+    /// What it says of itself, where it does.
+    ///
+    /// # Errors
+    /// When it is not there, or one of its commands failed.
+    pub(crate) fn prepare(program: &Program, bytes: Option<u64>, shared: &Path) -> Result<Option<String>, RealError> {
+        let refused = race::TestbedError::from;
+        let version = race::programs::version(program, shared).map_err(refused)?;
+        race::programs::prepare(program, bytes, shared).map_err(refused)?;
+        Ok(version)
+    }
+
     /// What the real world does otherwise than the simulator, one line each.
     ///
     /// # Errors
@@ -183,6 +196,14 @@ mod elsewhere {
     ///
     /// # Errors
     /// Always.
+    pub(crate) fn prepare(_: &Program, _: Option<u64>, _: &Path) -> Result<Option<String>, RealError> {
+        Err(RealError::NeedsLinux)
+    }
+
+    /// Refused.
+    ///
+    /// # Errors
+    /// Always.
     pub fn check(_: &[Contestant], _: &[Plan]) -> Result<Vec<String>, RealError> {
         Err(RealError::NeedsLinux)
     }
@@ -202,10 +223,10 @@ mod elsewhere {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::run;
-#[cfg(not(target_os = "linux"))]
 pub use elsewhere::{acquire, check};
-#[cfg(target_os = "linux")]
-pub(crate) use linux::run;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{prepare, run};
 #[cfg(target_os = "linux")]
 pub use linux::{acquire, check};
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{prepare, run};

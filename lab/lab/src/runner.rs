@@ -161,6 +161,9 @@ pub trait Progress: Sync {
     /// A part of the whole begins, such as one figure of a paper.
     fn part(&self, _name: &str) {}
 
+    /// A command of a scenario is going to run.
+    fn command(&self, _line: &str) {}
+
     /// This many more tasks are to come.
     fn begin(&self, _batch: &Batch) {}
 

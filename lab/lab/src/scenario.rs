@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use paceline_cc::foreign::printable;
 use paceline_cc::{Bytes, Nanos, Rate};
-use paceline_experiment::{Misbehaviour, Timing, Workload, config};
+use paceline_experiment::{Misbehaviour, Program, Timing, Workload, config};
 use paceline_path::{Direction, PathError};
 use paceline_transport::HEADER_BYTES;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ mod link;
 mod media;
 mod nodes;
 pub(crate) mod places;
+mod programs;
 mod racers;
 mod range;
 mod setting;
@@ -62,6 +63,12 @@ pub struct Scenario {
     /// Who races, each alone in a world of its own.
     #[serde(default)]
     pub contestants: Vec<Contestant>,
+    /// Programs that are not ours, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, Program>,
+    /// A file with further ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs_from: Option<String>,
     /// The path from the network to the user.
     #[serde(default)]
     pub down: Direction,
@@ -239,11 +246,12 @@ pub struct Cross {
 }
 
 /// The keys of a scenario's tables, by the tables' names in this crate: for bindings that have types of their own.
-pub fn keys() -> [(&'static str, Vec<&'static str>); 8] {
+pub fn keys() -> [(&'static str, Vec<&'static str>); 9] {
     let direction = fields_of::<Direction>();
     let link = ["between", "back"].into_iter().chain(direction.iter().copied()).collect();
     [
         ("Scenario", fields_of::<Scenario>()),
+        ("Program", fields_of::<Program>()),
         ("Direction", direction),
         ("Link", link),
         ("ContentNode", fields_of::<ContentNode>()),

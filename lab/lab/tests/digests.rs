@@ -14,12 +14,15 @@ use paceline_lab::scenario::{Options, Source};
 /// Long enough for the second step of a rate and for a rival's start.
 const SECONDS: f64 = 12.0;
 
-/// The shipped scenarios: those of a folder, then those of the folders in it. A file with a `grid` is a sweep over one.
+/// The shipped scenarios: those of a folder, then those of the folders in it. A file with a `grid` is a sweep over one, one without a
+/// name has programs.
 fn scenarios(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (mut folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     files.retain(|path| {
-        path.extension().is_some_and(|extension| extension == "toml") && !keys(path).contains_key("grid")
+        path.extension().is_some_and(|extension| extension == "toml")
+            && keys(path).contains_key("name")
+            && !keys(path).contains_key("grid")
     });
     files.sort();
     folders.sort();

@@ -506,7 +506,7 @@ fn shipped_scenarios_are_right() {
     let entries = [folder.clone(), folder.join("wifi")].map(|folder| std::fs::read_dir(folder).unwrap());
     for entry in entries.into_iter().flatten() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
+        if path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("programs.toml") {
             let source = Source::read(&path, Options::default()).unwrap();
             let plan = source.plans().unwrap_or_else(|error| panic!("{error}")).remove(0);
             assert_eq!(Some(plan.scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
@@ -515,6 +515,35 @@ fn shipped_scenarios_are_right() {
         }
     }
     assert!(seen >= 13);
+}
+
+#[test]
+fn shipped_programs_are_right() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let text = std::fs::read_to_string(folder.join("programs.toml")).unwrap();
+    let table: toml::Table = text.parse().unwrap();
+    let names: Vec<&String> = table["programs"].as_table().unwrap().keys().collect();
+    assert!(names.len() >= 8, "{names:?}");
+    for name in names {
+        let text = format!("programs_from = \"programs.toml\"{SMALL}").replace("reno@tcp", &format!("{name}@program"));
+        let source = Source::from_text("s.toml", &text, Options::default()).in_folder(&folder);
+        let plan = source.plan(1).unwrap_or_else(|error| panic!("{error}"));
+        let [program] = &plan.scenario.programs()[..] else { panic!("one program") };
+        assert_eq!((&program.name, plan.scenario.contestants[0].to_string()), (name, format!("{name}@program")));
+        // Every command finds what it asks for.
+        for (key, command) in program.commands() {
+            for word in command.split('$').skip(1) {
+                let word = word.trim_start_matches('{');
+                let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
+                let variable = &word[..end];
+                let known = variable.starts_with("PACELINE_")
+                    || variable == "QLOGDIR"
+                    || program.env.contains_key(variable)
+                    || program.options.keys().any(|option| option.to_ascii_uppercase() == variable);
+                assert!(known, "{name}: {key}: ${variable}");
+            }
+        }
+    }
 }
 
 /// Three stations of one access point on one channel.

@@ -31,7 +31,7 @@ from ._real import Sent as SentOverUdp
 from ._real import Server, Session, send
 from ._records import Records, RunsFailed, Table
 from ._run import run
-from ._scenario import ContentNode, Cross, Direction, Flow, Link, Scenario, Telemetry, When
+from ._scenario import ContentNode, Cross, Direction, Flow, Link, Program, Scenario, Telemetry, When
 from ._shipped import shipped
 from ._sweep import FailedPoint, Swept, sweep
 
@@ -55,6 +55,7 @@ __all__ = [
     "Link",
     "Loss",
     "Lost",
+    "Program",
     "RateSample",
     "Records",
     "Replayed",

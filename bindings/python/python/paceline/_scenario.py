@@ -85,6 +85,31 @@ class Flow(_From, total=False):
     telemetry: bool
 
 
+class Program(TypedDict, total=False):
+    """A program that is not ours, as a contestant ``NAME@program`` of a race in real time."""
+
+    sender: str
+    receiver: str
+    server: str
+    ready: Union[str, dict[str, str]]
+    ready_within: str
+    port: int
+    options: dict[str, str]
+    prepare: str
+    version: str
+    env: dict[str, str]
+    inherit: list[str]
+    congestion: str
+    sysctl: dict[str, str]
+    user: str
+    stop: str
+    linger: str
+    grace: str
+    exit: list[int]
+    early: bool
+    figures: dict[str, str]
+
+
 class Cross(_From, total=False):
     """Traffic without a controller."""
 
@@ -149,6 +174,8 @@ class Scenario(dict[str, Any]):
         seed: Optional[int] = None,
         tunnel: Optional[str] = None,
         contestants: Optional[Iterable[str]] = None,
+        programs: Optional[Mapping[str, Union[Program, Mapping[str, Any]]]] = None,
+        programs_from: Optional[Path] = None,
         down: Union[Direction, Mapping[str, Any], None] = None,
         up: Union[Direction, Mapping[str, Any], None] = None,
         links: Optional[Mapping[str, Union[Link, Mapping[str, Any]]]] = None,
@@ -167,6 +194,8 @@ class Scenario(dict[str, Any]):
             seed=seed,
             tunnel=tunnel,
             contestants=None if contestants is None else list(contestants),
+            programs=programs,
+            programs_from=programs_from,
             down=down,
             up=up,
             links=links,

@@ -46,6 +46,7 @@ impl Scenario {
         }
         self.check_memory()?;
         self.check_receivers()?;
+        self.check_programs()?;
         self.check_telemetry()?;
         self.check_when()?;
         for (index, cross) in self.cross.iter().enumerate() {

@@ -1,6 +1,9 @@
 //! Who races: the texts of a file or of an option, each contestant once.
 
+use std::collections::BTreeMap;
+
 use paceline_cc::foreign::printable;
+use paceline_experiment::Program;
 
 use crate::contestant::{Contestant, ContestantError};
 
@@ -17,24 +20,37 @@ pub(super) enum RacerError {
 
 /// Those who race, in their order. Two texts may mean the same, as one with a value that is the default does: the second is told of
 /// in a note and does not run, so that a file outlives a default.
-#[derive(Default)]
-pub(super) struct Racers {
+pub(super) struct Racers<'a> {
+    /// Those that are not ours.
+    programs: &'a BTreeMap<String, Program>,
     texts: Vec<String>,
     pub(super) contestants: Vec<Contestant>,
     pub(super) notes: Vec<String>,
 }
 
-impl Racers {
+impl<'a> Racers<'a> {
+    /// None yet; those to come may be one of these programs.
+    pub(super) fn of(programs: &'a BTreeMap<String, Program>) -> Self {
+        Self { programs, texts: Vec::new(), contestants: Vec::new(), notes: Vec::new() }
+    }
+
+    /// None again.
+    pub(super) fn clear(&mut self) {
+        *self = Self::of(self.programs);
+    }
+
     /// Adds the contestant of a text.
     pub(super) fn add(&mut self, text: &str) -> Result<(), RacerError> {
         let text = text.trim();
-        let contestant: Contestant = text.parse().map_err(|error: ContestantError| {
-            if text.contains("..") {
-                RacerError::Range(printable(text, 60))
-            } else {
-                RacerError::Contestant(Box::new(error))
-            }
-        })?;
+        let contestant = text.parse().and_then(|contestant: Contestant| contestant.bound(self.programs)).map_err(
+            |error: ContestantError| {
+                if text.contains("..") {
+                    RacerError::Range(printable(text, 60))
+                } else {
+                    RacerError::Contestant(Box::new(error))
+                }
+            },
+        )?;
         if self.texts.iter().any(|other| other == text) {
             return Err(RacerError::Twice(contestant));
         }

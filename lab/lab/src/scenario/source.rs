@@ -7,12 +7,13 @@ use std::sync::Arc;
 use paceline_cc::Nanos;
 use paceline_cc::foreign::printable;
 use paceline_cc::units::span_text;
-use paceline_experiment::{Graph, Seed, Topology, config};
+use paceline_experiment::{Graph, Program, Seed, Topology, config};
 use paceline_path::{Direction, Media, PathError, Seat, Trace, TraceError, WifiRole};
 use rand::RngExt;
 
 use super::effective;
 use super::places::Places;
+use super::programs;
 use super::racers::Racers;
 use super::range::{self, Draws};
 use super::setting::{self, Setting, SettingError};
@@ -148,15 +149,16 @@ impl Source {
         self.check_options()?;
         let settings = self.settings()?;
         let places = Places::parse(&self.file, &self.text, &settings)?;
+        let programs = programs::read(&places, &self.folder)?;
         // The seed, to draw with, stands outside every range.
-        let (first, _, notes) = self.draw(&places, Seed(0))?;
+        let (first, _, notes) = self.draw(&places, &programs, Seed(0))?;
         let race = Seed(first.seed);
         let mut traces = self.known.clone();
         let mut drawn = Vec::new();
         let numbers = only.map_or(1..=first.runs, |number| number..=number);
         for number in numbers {
             let seed = Seed(race.derive(&format!("run {number}")));
-            let (mut scenario, mut draws, _) = self.draw(&places, seed)?;
+            let (mut scenario, mut draws, _) = self.draw(&places, &programs, seed)?;
             for (key, direction) in scenario.directions() {
                 self.load(&places, &key, direction, &mut traces)?;
             }
@@ -225,11 +227,16 @@ impl Source {
     }
 
     /// The scenario of a run with this seed, the draws, and what is to be told of who races.
-    fn draw(&self, places: &Places<'_>, seed: Seed) -> Result<(Scenario, Draws, Vec<String>), ScenarioError> {
+    fn draw(
+        &self,
+        places: &Places<'_>,
+        programs: &BTreeMap<String, Program>,
+        seed: Seed,
+    ) -> Result<(Scenario, Draws, Vec<String>), ScenarioError> {
         let draws = range::draw(places, seed)?;
         let places = places.with(&draws.values)?;
         // Here and not there, because an error in an element of an array has the array's place.
-        let mut racers = Racers::default();
+        let mut racers = Racers::of(programs);
         for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
             if let Some(Err(problem)) = place.string.as_deref().map(|text| racers.add(text)) {
                 return Err(places.at(&place.path, problem.to_string()));
@@ -250,6 +257,7 @@ impl Source {
         }
         self.apply(&mut scenario, &mut racers)?;
         scenario.contestants = racers.contestants;
+        scenario.bind(programs).map_err(|KeyError { key, problem }| places.at(&key, problem))?;
         if !scenario.flows.is_empty() && scenario.flows.iter().all(|flow| flow.contestant != Who::Each) {
             let problem = "no flow belongs to the contestant under test; write contestant = \"each\" in one";
             return Err(places.at("flows", problem));
@@ -258,11 +266,11 @@ impl Source {
         Ok((scenario, draws, racers.notes))
     }
 
-    fn apply(&self, scenario: &mut Scenario, racers: &mut Racers) -> Result<(), ScenarioError> {
+    fn apply(&self, scenario: &mut Scenario, racers: &mut Racers<'_>) -> Result<(), ScenarioError> {
         let options = &self.options;
         if let Some(list) = &options.contestants {
             let wrong = |problem| ScenarioError::Option { option: "--contestants".to_owned(), problem };
-            *racers = Racers::default();
+            racers.clear();
             for item in split_list(list) {
                 racers.add(&item).map_err(|error| wrong(error.to_string()))?;
             }

@@ -146,7 +146,7 @@ impl Task for Point {
         let plan = source.plan(self.run)?;
         let contestant: &Contestant = &plan.scenario.contestants[0];
         let settings = Settings::default();
-        let attempt = Job { contestant, plan: &plan, settings: &settings }.run()?;
+        let attempt = Job { contestant, plan: &plan, settings: &settings, programs: None }.run()?;
         Ok(Attempt { output: attempt.output.record, trusted: attempt.trusted })
     }
 }

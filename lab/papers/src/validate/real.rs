@@ -280,7 +280,8 @@ fn raced(
     let settings_of_runs = Settings { world, ..Settings::default() };
     let mut runs = Vec::new();
     for plan in &plans {
-        runs.push(RealRun(Job { contestant: &plan.scenario.contestants[0], plan, settings: &settings_of_runs }));
+        let contestant = &plan.scenario.contestants[0];
+        runs.push(RealRun(Job { contestant, plan, settings: &settings_of_runs, programs: None }));
     }
     let runner = Runner::new(world.threads(settings.threads), progress);
     let (mut records, mut failures) = (Vec::new(), Vec::new());
