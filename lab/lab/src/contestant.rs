@@ -133,7 +133,7 @@ impl Contestant {
     ///
     /// # Errors
     /// [`ContestantError::NoProgram`] and [`ContestantError::Program`].
-    pub fn bound(self, programs: &BTreeMap<String, Program>) -> Result<Self, ContestantError> {
+    pub fn bound(self, programs: &BTreeMap<String, Program>) -> Result<Self, Box<ContestantError>> {
         if !self.is_program() {
             return Ok(self);
         }
@@ -146,10 +146,10 @@ impl Contestant {
                 ),
                 _ => nearest(name, programs.keys().map(String::as_str)),
             };
-            return Err(ContestantError::NoProgram { text, name: clipped(name), hint });
+            return Err(Box::new(ContestantError::NoProgram { text, name: clipped(name), hint }));
         };
         let refused = |problem| ContestantError::Program { text, problem: Box::new(problem) };
-        let program = table.with(options).map_err(refused)?;
+        let program = table.with(options).map_err(refused).map_err(Box::new)?;
         Ok(Self { controller: Spec::elsewhere(&program.text(table)), via: Via::of_program(Some(Arc::new(program))) })
     }
 

@@ -15,7 +15,7 @@ pub(super) enum RacerError {
     #[error("'{0}' holds a range, but contestants are the same in every run; name each value as a contestant")]
     Range(String),
     #[error("{0} races twice; take one out")]
-    Twice(Contestant),
+    Twice(Box<Contestant>),
 }
 
 /// Those who race, in their order. Two texts may mean the same, as one with a value that is the default does: the second is told of
@@ -42,17 +42,12 @@ impl<'a> Racers<'a> {
     /// Adds the contestant of a text.
     pub(super) fn add(&mut self, text: &str) -> Result<(), RacerError> {
         let text = text.trim();
-        let contestant = text.parse().and_then(|contestant: Contestant| contestant.bound(self.programs)).map_err(
-            |error: ContestantError| {
-                if text.contains("..") {
-                    RacerError::Range(printable(text, 60))
-                } else {
-                    RacerError::Contestant(Box::new(error))
-                }
-            },
-        )?;
+        let parsed = text.parse::<Contestant>().map_err(Box::new);
+        let contestant = parsed.and_then(|contestant| contestant.bound(self.programs)).map_err(|error| {
+            if text.contains("..") { RacerError::Range(printable(text, 60)) } else { RacerError::Contestant(error) }
+        })?;
         if self.texts.iter().any(|other| other == text) {
-            return Err(RacerError::Twice(contestant));
+            return Err(RacerError::Twice(Box::new(contestant)));
         }
         self.texts.push(text.to_owned());
         if self.contestants.contains(&contestant) {
