@@ -226,7 +226,8 @@ impl Bridge {
         if self.full.is_some_and(|full| acked.iter().any(|number| *number > full)) {
             self.full = None;
         }
-        let news = NumberedNews { lost, persistent, ce_packets: u32::from(marked), in_flight };
+        let ce_packets = u32::from(marked);
+        let news = NumberedNews { lost, persistent, ce_packets, in_flight, ..NumberedNews::default() };
         if let Some(rtt) = flow.acked(now, acked.iter().copied(), &news) {
             self.samples.push((now, rtt));
         }
