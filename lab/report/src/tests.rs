@@ -85,7 +85,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         loss: 0.001,
         packets: 45_000,
         retransmits: Some(45),
-        timeouts: 0,
+        timeouts: Some(0),
         ecn_marks: 0,
         fct_ms: None,
         completions: None,
@@ -94,6 +94,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         telemetry: None,
         split,
         frames: Vec::new(),
+        program: None,
     };
     Record {
         scenario: "cellular".to_owned(),
@@ -114,7 +115,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         rtt_ms: span(42.0),
         loss: 0.001,
         retransmits: Some(45),
-        timeouts: 0,
+        timeouts: Some(0),
         ecn_marks: 0,
         fct_ms: None,
         completions: None,
