@@ -48,6 +48,7 @@ fn this_build() -> Fact {
         ("ebpf", cfg!(feature = "ebpf")),
         ("parquet", cfg!(feature = "parquet")),
         ("quic", cfg!(feature = "quic")),
+        ("quic-noq", cfg!(feature = "quic-noq")),
     ];
     let named = |is: bool| {
         let names: Vec<&str> = features.iter().filter(|(_, has)| *has == is).map(|(name, _)| *name).collect();

@@ -161,7 +161,7 @@ pub const PROGRAM: Datapath = Datapath {
 };
 
 /// What may stand behind the `@` of a contestant with a controller of ours, in the order of lists.
-pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, ICN, QUIC];
+pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, ICN, QUIC, QUIC_NOQ];
 
 /// [`TCP`] in the kernel, by an agent in user space that steers the flow.
 pub const TCP_AGENT: Datapath = Datapath {

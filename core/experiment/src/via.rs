@@ -62,7 +62,7 @@ pub struct How {
 }
 
 /// Every datapath of paceline for its controllers, in the order of lists.
-pub static ROWS: [&DatapathRow; 5] = [&udp::ROW, &tcp::ROW, &alcc::ROW, &icn::ROW, &quic::ROW];
+pub static ROWS: [&DatapathRow; 6] = [&udp::ROW, &tcp::ROW, &alcc::ROW, &icn::ROW, &quic::ROW, &quic::NOQ];
 
 /// Those that were added.
 static ADDED: RwLock<Vec<&'static DatapathRow>> = RwLock::new(Vec::new());
@@ -121,7 +121,7 @@ impl Via {
         Self { row: &icn::ROW, how: How { asking, ..How::default() } }
     }
 
-    /// QUIC, in the real world alone ([`crate::endpoints::check`]).
+    /// QUIC by quinn, in the real world alone ([`crate::endpoints::check`]).
     pub fn quic() -> Self {
         Self::over(&quic::ROW)
     }

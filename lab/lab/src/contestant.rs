@@ -191,8 +191,10 @@ impl FromStr for Contestant {
             return Ok(Self { controller: Spec::elsewhere(&controller), via: Via::of_program(None) });
         }
         let controller = input::controller(controller)?;
-        let (over, lower) = via.split_once('/').map_or((via, None), |(over, lower)| (over, Some(lower)));
         let find = |name: &str| rows().into_iter().find(|row| row.datapath.name == name);
+        // A datapath may have a slash in its name.
+        let lower = via.split_once('/').filter(|_| find(via).is_none());
+        let (over, lower) = lower.map_or((via, None), |(over, lower)| (over, Some(lower)));
         let with_options = over.split_once(':').and_then(|(name, options)| {
             let row = find(name)?;
             row.takes.map(|takes| (row, takes, options))
@@ -219,8 +221,11 @@ impl FromStr for Contestant {
             };
             TCP.carries(&lower).map_err(|misfit| ContestantError::Lower { text: shown(), misfit })?;
             via.how.lower = Some(lower);
-        } else if lower.is_some() {
-            return Err(ContestantError::NoLower { text: shown(), via: over.to_owned() });
+        } else if let Some(lower) = lower {
+            let stacks = names().iter().any(|name| name.strip_prefix(over).is_some_and(|rest| rest.starts_with('/')));
+            let via = over.to_owned();
+            let unknown = || unknown_via(shown(), &format!("{over}/{lower}"));
+            return Err(if stacks { unknown() } else { ContestantError::NoLower { text: shown(), via } });
         }
         via.datapath().carries(&controller).map_err(|misfit| ContestantError::Misfit { text: shown(), misfit })?;
         Ok(Self { controller, via })
@@ -288,6 +293,7 @@ mod tests {
             "reno@tcp",
             "copa@tcp:driven_by=agent",
             "reno@quic",
+            "copa@quic/noq",
             "fixed:window=7@udp",
             "copa@alcc",
             "sprout@alcc/bbr",
@@ -330,7 +336,10 @@ mod tests {
     #[test]
     fn errors_name_the_fix() {
         let cases = [
-            ("reno", "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn' or 'reno@quic'"),
+            (
+                "reno",
+                "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn', 'reno@quic' or 'reno@quic/noq'",
+            ),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
             ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp?"),
             ("reno@tcp b@tcp", "'reno@tcp b@tcp': unknown datapath 'tcp b@tcp'; put a comma between contestants"),
@@ -371,6 +380,11 @@ mod tests {
                 "'reno@alcc/sprout': below, sprout needs its receiver half at the other end, and TCP can't carry its feedback; write '@alcc/cubic'",
             ),
             ("reno@udp/reno", "'reno@udp/reno': only alcc runs above a named TCP; write '@udp'"),
+            (
+                "prague@quic/noq",
+                "'prague@quic/noq': prague needs an exact count of ECN marks, and noq reports only that something was marked; use @udp, @tcp or @alcc",
+            ),
+            ("reno@quic/nqo", "'reno@quic/nqo': unknown datapath 'quic/nqo'; did you mean quic/noq?"),
         ];
         for (text, error) in cases {
             assert_eq!(text.parse::<Contestant>().unwrap_err().to_string(), error);

@@ -90,25 +90,31 @@ pub enum Refused {
         /// The datapath.
         via: &'static str,
     },
-    /// quinn cannot run the controller.
-    #[error("--real: {controller}@quic: {misfit}")]
+    /// A stack of QUIC cannot run the controller.
+    #[error("--real: {controller}@{via}: {misfit}")]
     Quic {
         /// The flow's.
         controller: Spec,
+        /// The stack.
+        via: &'static str,
         /// What it needs, and where it can run.
         misfit: Box<Misfit>,
     },
     /// Flows over QUIC are of one kind.
-    #[error("--real: {controller}@quic: workload: over QUIC it is 'bulk' or {{ bytes = ... }}; write {controller}@udp")]
+    #[error("--real: {controller}@{via}: workload: over QUIC it is 'bulk' or {{ bytes = ... }}; write {controller}@udp")]
     QuicWorkload {
         /// The flow's.
         controller: Spec,
+        /// The stack.
+        via: &'static str,
     },
     /// QUIC's acknowledgements do not say when packets arrived.
-    #[error("--real: {controller}@quic: arrivals: QUIC does not report when packets arrived; take it out")]
+    #[error("--real: {controller}@{via}: arrivals: QUIC does not report when packets arrived; take it out")]
     QuicArrivals {
         /// The flow's.
         controller: Spec,
+        /// The stack.
+        via: &'static str,
     },
     /// Too many flows of programs.
     #[error("--real: more than {MOST_PROGRAMS} flows of programs; run fewer")]

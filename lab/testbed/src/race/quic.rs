@@ -1,4 +1,4 @@
-//! Contestants over QUIC in a race: a sender and a receiver of quinn, each in a thread, over sockets at the two ends of a
+//! Contestants over QUIC in a race: a sender and a receiver of one stack, each in a thread, over sockets at the two ends of a
 //! world. What differs from a simulated flow over UDP: docs/guide/quic.md.
 
 use std::io::{self, Read, Write};
@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_cc::{Distribution, Env, Nanos, Time};
+use paceline_cc::datapath::QUIC;
+use paceline_cc::{Distribution, Env, Misfit, Nanos, Spec, Time};
 use paceline_experiment::{Flow, Layer, Workload};
-use paceline_quic::{Factory, Identity, Sending, Sent};
+use paceline_quic::{Factory, Identity, Received, Sending, Sent};
 use paceline_transport::SenderStats;
 
 use super::rows::{Place, Real, nothing_below};
@@ -21,40 +22,85 @@ use paceline_linux::clock::{Clock, Sleeper};
 /// How much longer than its sender a receiver waits: for the sender's farewell.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What quinn does otherwise than the flow says, one line each.
+/// `quic` in the table.
+pub(super) const QUINN: Real = Real {
+    carries_telemetry: false,
+    lends_memory: false,
+    check: |flow| check(flow, &WITH_QUINN),
+    below: nothing_below,
+    work: |crew, place| work(crew, place, &WITH_QUINN),
+};
+
+/// `quic/noq` in the table.
+#[cfg(feature = "quic-noq")]
+pub(super) const NOQ: Real = Real {
+    carries_telemetry: false,
+    lends_memory: false,
+    check: |flow| check(flow, &WITH_NOQ),
+    below: nothing_below,
+    work: |crew, place| work(crew, place, &WITH_NOQ),
+};
+
+/// Who speaks QUIC.
+struct Stack {
+    /// Its datapath.
+    via: &'static str,
+    name: &'static str,
+    factory: fn(Spec, u64) -> Result<Factory, Misfit>,
+    serve: fn(UdpSocket, &Identity, &mut dyn Write, Duration) -> Result<Received, paceline_quic::Error>,
+    send: fn(UdpSocket, &Sending<'_>, &mut dyn Read) -> Result<Sent, paceline_quic::Error>,
+}
+
+static WITH_QUINN: Stack = Stack {
+    via: QUIC.name,
+    name: "quinn",
+    factory: Factory::new,
+    serve: paceline_quic::serve,
+    send: paceline_quic::send,
+};
+
+#[cfg(feature = "quic-noq")]
+static WITH_NOQ: Stack = Stack {
+    via: paceline_cc::datapath::QUIC_NOQ.name,
+    name: "noq",
+    factory: Factory::noq,
+    serve: paceline_quic::noq::serve,
+    send: paceline_quic::noq::send,
+};
+
+/// What the stack does otherwise than the flow says, one line each.
 ///
 /// # Errors
-/// What of it quinn cannot do, and how to fix it.
-fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
+/// What of it the stack cannot do, and how to fix it.
+fn check(flow: &Flow, stack: &Stack) -> Result<Vec<String>, Refused> {
+    let Stack { via, name, .. } = *stack;
     let spec = &flow.controller;
-    factory(flow, 0)?;
+    factory(flow, 0, stack)?;
     if !matches!(flow.workload, Workload::Bulk | Workload::Bytes(_)) {
-        return Err(Refused::QuicWorkload { controller: spec.clone() });
+        return Err(Refused::QuicWorkload { controller: spec.clone(), via });
     }
     if flow.arrivals {
-        return Err(Refused::QuicArrivals { controller: spec.clone() });
+        return Err(Refused::QuicArrivals { controller: spec.clone(), via });
     }
     let mut notes = Vec::new();
-    let mut note = |key: &str, what: &str| notes.push(format!("{spec}@quic: {key}: {what}"));
+    let mut note = |key: &str, what: &str| notes.push(format!("{spec}@{via}: {key}: {name}{what}"));
     if (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
-        note("ack_every, ack_delay", "quinn acknowledges every other packet, or after 1 ms");
+        note("ack_every, ack_delay", " acknowledges every other packet, or after 1 ms");
     }
     if flow.mss != 1448 {
-        note("mss", "quinn's full packets have 1452 bytes with its headers");
+        note("mss", "'s full packets have 1452 bytes with its headers");
     }
     Ok(notes)
 }
 
 /// What makes the flow's controllers.
-fn factory(flow: &Flow, seed: u64) -> Result<Factory, Refused> {
-    let refused = |misfit| Refused::Quic { controller: flow.controller.clone(), misfit: Box::new(misfit) };
-    Factory::new(flow.controller.clone(), seed).map_err(refused)
+fn factory(flow: &Flow, seed: u64, stack: &Stack) -> Result<Factory, Refused> {
+    let refused =
+        |misfit| Refused::Quic { controller: flow.controller.clone(), via: stack.via, misfit: Box::new(misfit) };
+    (stack.factory)(flow.controller.clone(), seed).map_err(refused)
 }
 
-/// `quic` in the table.
-pub(super) const REAL: Real = Real { carries_telemetry: false, lends_memory: false, check, below: nothing_below, work };
-
-fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
+fn work(crew: &Crew<'_>, place: &Place<'_>, stack: &'static Stack) -> Result<Work, TestbedError> {
     let Place { flow, index, .. } = *place;
     let (source, target) = crew.ends(flow.way);
     let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
@@ -70,7 +116,8 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
         index,
         handshake: flow.handshake,
         goal: goal(&flow.workload),
-        controller: factory(flow, seed)?.observed(observe),
+        controller: factory(flow, seed, stack)?.observed(observe),
+        stack,
         identity: Identity::generate().map_err(|source| FlowError::Quic { flow: name.clone(), source })?,
         name,
         near: open(source, SocketAddr::new(IpAddr::V4(source.ipv4), 0))?,
@@ -90,6 +137,7 @@ struct Transfer {
     handshake: bool,
     goal: Option<u64>,
     controller: Factory,
+    stack: &'static Stack,
     identity: Identity,
     /// The sender's socket and the receiver's.
     near: UdpSocket,
@@ -103,8 +151,8 @@ struct Transfer {
 
 impl Transfer {
     fn run(self) -> Result<Ended, FlowError> {
-        let Self { name, index, handshake, goal, controller, identity, near, far, to, clock, start, until, abort } =
-            self;
+        let Self { name, index, handshake, goal, controller, stack, identity, .. } = self;
+        let Self { near, far, to, clock, start, until, abort, .. } = self;
         let mut source = Source { left: goal.unwrap_or(u64::MAX), begun: None, clock, abort: abort.clone() };
         let mut sink = Sink { bytes: 0, goal, done: None, clock, until, abort };
         let certificate = identity.certificate().to_vec();
@@ -112,7 +160,7 @@ impl Transfer {
             .name("quic receiver".to_owned())
             .spawn(move || {
                 let lasting = until_then(clock, until) + FAREWELL;
-                let received = unless_no_peer(paceline_quic::serve(far, &identity, &mut sink, lasting));
+                let received = unless_no_peer((stack.serve)(far, &identity, &mut sink, lasting));
                 received.map(|received| (received, sink))
             })
             .map_err(|source| FlowError::Thread { flow: name.clone(), source })?;
@@ -121,7 +169,7 @@ impl Transfer {
         let lasting = until_then(clock, until);
         let sending = Sending { to, certificate: &certificate, controller: &controller, lasting };
         let over = Instant::now() + lasting;
-        let sent = unless_no_peer(paceline_quic::send(near, &sending, &mut source));
+        let sent = unless_no_peer((stack.send)(near, &sending, &mut source));
         let received = receiver.join().map_err(|_| FlowError::Panicked { flow: name.clone(), thread: "receiver" })?;
         let failed = |source| FlowError::Quic { flow: name.clone(), source };
         let (sent, (received, sink)) = (sent.map_err(failed)?, received.map_err(failed)?);
@@ -156,7 +204,7 @@ fn unless_no_peer<T>(end: Result<T, paceline_quic::Error>) -> Result<Option<T>, 
     }
 }
 
-/// What quinn counts; what it does not stays zero. The content of a lost packet is sent again in another.
+/// What the stack counts; what it does not stays zero. The content of a lost packet is sent again in another.
 fn stats(sent: &Sent, delivered: u64) -> SenderStats {
     SenderStats {
         packets_sent: sent.packets_sent,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline_cc::datapath::{ALCC, ICN, PROGRAM, QUIC, TCP, UDP};
+use paceline_cc::datapath::{ALCC, ICN, PROGRAM, QUIC, QUIC_NOQ, TCP, UDP};
 use paceline_experiment::Flow;
 
 use super::tap::Glimpse;
@@ -43,12 +43,21 @@ const ROWS: &[(&str, Result<Real, &str>)] = &[
     (ICN.name, Ok(datagrams::ICN)),
     (PROGRAM.name, Ok(programs::PROGRAM)),
     #[cfg(feature = "quic")]
-    (QUIC.name, Ok(super::quic::REAL)),
+    (QUIC.name, Ok(super::quic::QUINN)),
     #[cfg(not(feature = "quic"))]
     (
         QUIC.name,
         Err(
             "this paceline was built without QUIC; build it with 'cargo build --release -p paceline-cli --features quic'",
+        ),
+    ),
+    #[cfg(feature = "quic-noq")]
+    (QUIC_NOQ.name, Ok(super::quic::NOQ)),
+    #[cfg(not(feature = "quic-noq"))]
+    (
+        QUIC_NOQ.name,
+        Err(
+            "this paceline was built without noq; build it with 'cargo build --release -p paceline-cli --features quic-noq'",
         ),
     ),
 ];
