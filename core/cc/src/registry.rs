@@ -141,14 +141,13 @@ impl Spec {
     /// # Ok::<(), paceline_cc::SpecError>(())
     /// ```
     #[must_use]
-    pub fn over(&self, datapath: &Datapath) -> Self {
-        let mut over = self.clone();
+    pub fn over(mut self, datapath: &Datapath) -> Self {
         for (controller, param, value) in datapath.defaults {
             if *controller == self.entry.name {
-                over.params.settle(self.entry, param, value);
+                self.params.settle(self.entry, param, value);
             }
         }
-        over
+        self
     }
 
     /// Makes the sending half.

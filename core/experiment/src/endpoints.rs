@@ -80,7 +80,7 @@ pub struct Making<'a> {
 impl Making<'_> {
     /// A controller of the flow, seen by the observer that asked for it.
     pub fn controller(&mut self, spec: &Spec, layer: Layer) -> Box<dyn Controller> {
-        let spec = spec.over(self.flow.via.datapath());
+        let spec = spec.clone().over(self.flow.via.datapath());
         Observed::wrap(spec.build(self.env), (self.observer)(&spec, layer))
     }
 

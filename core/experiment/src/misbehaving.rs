@@ -2,7 +2,7 @@
 //!
 //! Sources: Savage, Cardwell, Wetherall and Anderson, "TCP Congestion Control with a Misbehaving Receiver", CCR 29(5), 1999, sections 2.1
 //! (acknowledgements that are divided), 2.2 (repeated) and 2.3 (optimistic); RFC 3540 section 1 (marks that are hidden). What differs: a
-//! receiver here divides and repeats by [`PARTS`], and runs ahead by [`AHEAD`] packets; theirs went as far as the sender let them.
+//! receiver here divides and repeats by `PARTS`, and runs ahead by `AHEAD` packets; theirs went as far as the sender let them.
 
 use std::collections::VecDeque;
 

@@ -303,7 +303,7 @@ impl<'t> World<'t> {
         };
         let mut first_source = None;
         let mut ends = if self.content.is_fetched(flow) {
-            let spec = flow.controller.over(flow.via.datapath());
+            let spec = flow.controller.clone().over(flow.via.datapath());
             first_source = Some(Observed::wrap(spec.build(&env), observer(&spec, Layer::Packets)));
             self.fetch(index, number, goal.expect("an object has an end"))
         } else {

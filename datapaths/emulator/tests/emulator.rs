@@ -15,7 +15,8 @@ use paceline_experiment::MeteredHop;
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::queue::{DropTail, QueueBound, Step, Threshold};
 use paceline_path::{
-    Delay, Direction, Link, LossModel, Packet, Path, Policer, PolicerAction, PolicerScope, QueueSpec, Schedule, Wifi, build_link,
+    Delay, Direction, Link, LossModel, Packet, Path, Policer, PolicerAction, PolicerScope, QueueSpec, Schedule, Wifi,
+    build_link,
 };
 use paceline_telemetry::{Edge, NodeRecord, RecordProfile, TelemetryHeader};
 use rustix::event::{EventfdFlags, eventfd};

@@ -56,7 +56,7 @@ impl Options {
     /// Under this controller (`"bbr".parse()`: the paper's), the rest as said at each.
     pub fn new(spec: Spec) -> Self {
         Self {
-            controller: Box::new(move |_| spec.over(&ICN).build(&env())),
+            controller: Box::new(move |_| spec.clone().over(&ICN).build(&env())),
             receive_buffer: 48_000_000,
             patience: Duration::from_secs(30),
             offload: Offload { send: false, receive: true },

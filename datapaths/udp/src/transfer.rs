@@ -252,7 +252,8 @@ pub fn give_until(
         Ok(remembered) => (remembered, None),
         Err(error) => (None, Some(error)),
     };
-    let mut sender = stream::sender(&config, plan.controller.over(&UDP).build(&Env { remembered, ..plan.env() }));
+    let mut sender =
+        stream::sender(&config, plan.controller.clone().over(&UDP).build(&Env { remembered, ..plan.env() }));
     let (bytes, source, file): (_, Box<dyn ContentSource>, _) = match content {
         Content::Zeros(bytes) => (bytes, Box::new(Zeros), None),
         Content::File(file, bytes) => {

@@ -125,7 +125,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         (format!("secnds = 3{SMALL}"), "s.toml:1: secnds: unknown key 'secnds'; did you mean seconds?"),
         (
             format!("\"a` b `seconds\\nx\" = 3{SMALL}"),
-            "s.toml:1: a` b `seconds x: unknown key 'a` b `seconds x'; known are name, title, seconds, runs, seed, tunnel, contestants, down, up, links, nodes, telemetry, flows, cross, when",
+            "s.toml:1: a` b `seconds x: unknown key 'a` b `seconds x'; known are name, title, seconds, runs, seed, tunnel, contestants, programs, programs_from, down, up, links, nodes, telemetry, flows, cross, when",
         ),
         (
             format!("seconds = 0{SMALL}"),

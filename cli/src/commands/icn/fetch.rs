@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Options under this controller, which writes its log.
 fn observed(spec: &Spec, sources: &[SocketAddr], mut qlog: Option<&mut Qlog>) -> Options {
-    let spec = spec.over(&paceline_cc::datapath::ICN);
+    let spec = spec.clone().over(&paceline_cc::datapath::ICN);
     let mut options = Options::new(spec.clone());
     let env = client::env();
     let mut observers: Vec<_> = (0..sources.len() as u32)

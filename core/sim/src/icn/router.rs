@@ -311,7 +311,7 @@ impl Uplink for Around {
             let Some(port) = self.free_port() else { return false };
             let seed = self.seed.derive(&format!("controller {job} {index}"));
             let env = Env { mss: UNIT as u32, seed, ..Env::default() };
-            let source = fetch.add_source(now, self.controller.over(&ICN).build(&env));
+            let source = fetch.add_source(now, self.controller.clone().over(&ICN).build(&env));
             self.ports.insert(port, (job, source, peer));
         }
         true

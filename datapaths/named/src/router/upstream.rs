@@ -176,7 +176,7 @@ impl Uplink for Around {
         for (address, socket) in sockets {
             let Ok(seed) = draw() else { return false };
             let env = Env { mss: UNIT as u32, seed, ..Env::default() };
-            sources.push((fetch.add_source(now, self.controller.over(&ICN).build(&env)), address, socket));
+            sources.push((fetch.add_source(now, self.controller.clone().over(&ICN).build(&env)), address, socket));
         }
         self.sockets.insert(job, sources);
         true

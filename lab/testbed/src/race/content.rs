@@ -149,7 +149,7 @@ pub(super) fn fetch(
     span: &Span,
 ) -> Ended {
     let own = socket.local_addr().map_err(|error| flow.refused(error))?;
-    let spec = &flow.flow.controller.over(flow.flow.via.datapath());
+    let spec = &flow.flow.controller.clone().over(flow.flow.via.datapath());
     let env =
         Env { mss: flow.flow.mss, seed: flow.controller_seed(number), paced: flow.flow.paced, remembered: flow.lend() };
     let observer = flow.observers.of_world(number, Layer::Packets, spec, &env);

@@ -101,7 +101,9 @@ pub enum Refused {
         misfit: Box<Misfit>,
     },
     /// Flows over QUIC are of one kind.
-    #[error("--real: {controller}@{via}: workload: over QUIC it is 'bulk' or {{ bytes = ... }}; write {controller}@udp")]
+    #[error(
+        "--real: {controller}@{via}: workload: over QUIC it is 'bulk' or {{ bytes = ... }}; write {controller}@udp"
+    )]
     QuicWorkload {
         /// The flow's.
         controller: Spec,

@@ -108,7 +108,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>, stack: &'static Stack) -> Result<Wor
         site.namespace.enter(|| UdpSocket::bind(at))?.map_err(TestbedError::Socket)
     };
     let seed = crew.seed.derive(&format!("quic {index}"));
-    let (observers, spec) = (crew.observers.clone(), flow.controller.over(flow.via.datapath()));
+    let (observers, spec) = (crew.observers.clone(), flow.controller.clone().over(flow.via.datapath()));
     // The clock of a connection's controller begins with it.
     let observe = move |env: &Env| observers.of(index, Layer::Packets, &spec, env, Time::ZERO);
     let name = super::contestant(flow);
