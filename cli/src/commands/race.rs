@@ -12,7 +12,7 @@ use anyhow::{anyhow, bail};
 use paceline_cc::datapath::DATAPATHS;
 use paceline_files::{Draft, is_standard};
 use paceline_lab::programs::ProgramSettings;
-use paceline_lab::qlog::{Form, Style, Variables};
+use paceline_lab::qlog::{QlogForm, Style, Variables};
 use paceline_lab::race::{Race, Settings, race_watched};
 use paceline_lab::record::{Record, write_csv, write_digests, write_json};
 use paceline_lab::run::World;
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     qlog: Option<PathBuf>,
     /// With --qlog: today, or 0.3 for qvis.
     #[arg(long, value_name = "FORM", default_value = "today", requires = "qlog")]
-    qlog_form: Form,
+    qlog_form: QlogForm,
     /// With --qlog: the controller's variables at most each millisecond (some), or after every event (all).
     #[arg(long, value_name = "WHICH", default_value = "some", requires = "qlog")]
     qlog_variables: Variables,

@@ -7,7 +7,7 @@ pub const SCHEMA: &str = "https://paceline.example/122026/paceline.html";
 
 /// Which qlog is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum QlogForm {
     /// draft-ietf-quic-qlog-main-schema-14, with the events of draft-ietf-quic-qlog-quic-events-13.
     #[default]
     Today,
@@ -20,7 +20,7 @@ pub enum Form {
 #[error("not a form of qlog; write today or 0.3")]
 pub struct NotAForm;
 
-impl FromStr for Form {
+impl FromStr for QlogForm {
     type Err = NotAForm;
 
     /// `today`, `0.3`.
@@ -33,7 +33,7 @@ impl FromStr for Form {
     }
 }
 
-impl Form {
+impl QlogForm {
     /// As it is written.
     pub const fn name(self) -> &'static str {
         match self {

@@ -28,7 +28,7 @@ pub mod workload;
 pub use config::{Config, Content, Cross, Cut, DumbbellWay, Flow, OnOff, Poisson, Timing, Way, Workload};
 pub use live::{Glance, Hooks, Live};
 pub use media::{Frames, MediaRate, Stream, StreamOutcome};
-pub use memory::Memory;
+pub use memory::PathMemory;
 pub use metered::MeteredHop;
 pub use misbehaving::Misbehaviour;
 pub use node::{Node, UdpPacket};

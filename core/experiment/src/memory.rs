@@ -6,13 +6,13 @@ use crate::Flow;
 
 /// What is known of a flow's place, and since when.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct PathMemory {
     known: Option<(Remembered, Time)>,
     /// What one flow learns is lent to the next, to one at a time.
     learns: bool,
 }
 
-impl Memory {
+impl PathMemory {
     /// Before the flow, or the first of the family, begins.
     pub fn of(flow: &Flow) -> Self {
         Self { known: flow.remembered.map(|remembered| (remembered, Time::ZERO)), learns: flow.remember }
@@ -41,9 +41,9 @@ mod tests {
     use super::*;
     use crate::Via;
 
-    fn memory(remembered: Option<Remembered>, remember: bool) -> Memory {
+    fn memory(remembered: Option<Remembered>, remember: bool) -> PathMemory {
         let spec: Spec = "cubic:start=resume".parse().unwrap();
-        Memory::of(&Flow { remembered, remember, ..Flow::bulk(spec, Via::udp()) })
+        PathMemory::of(&Flow { remembered, remember, ..Flow::bulk(spec, Via::udp()) })
     }
 
     const KNOWN: Remembered =

@@ -20,7 +20,7 @@ use crate::reorder::{Holding, Reorder};
 use crate::row::Path;
 use crate::schedule::{Rates, Schedule};
 use crate::trace::Trace;
-use crate::tunnel::{Marks, TunnelEnd};
+use crate::tunnel::{TunnelEnd, TunnelMarks};
 use crate::wifi::{Media, Seat, Wifi, WifiRole};
 
 mod check;
@@ -72,8 +72,8 @@ pub struct Direction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_schedule: Option<Vec<(Nanos, QueueSpec)>>,
     /// What becomes of the ECN field on the way, as in a tunnel.
-    #[serde(default, skip_serializing_if = "Marks::is_kept")]
-    pub marks: Marks,
+    #[serde(default, skip_serializing_if = "TunnelMarks::is_kept")]
+    pub marks: TunnelMarks,
     /// Spans (from, to) in which the link stands still: `[["10s", "12s"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<(Nanos, Nanos)>,
@@ -270,9 +270,9 @@ impl Direction {
         seat: Option<Seat<'_, P>>,
     ) -> Result<Path<P>, PathError> {
         let mut path = match self.marks {
-            Marks::Keep => Path::new(),
-            Marks::Bleach => Path::new().tunnel(TunnelEnd::Bleach),
-            Marks::Forget => Path::new().tunnel(TunnelEnd::Enter),
+            TunnelMarks::Keep => Path::new(),
+            TunnelMarks::Bleach => Path::new().tunnel(TunnelEnd::Bleach),
+            TunnelMarks::Forget => Path::new().tunnel(TunnelEnd::Enter),
         };
         let schedule = self.schedule(seed, load)?;
         let holds = |key, burst: Bytes| match self.largest_packet {
@@ -314,7 +314,7 @@ impl Direction {
                 }
             };
         }
-        if self.marks == Marks::Forget {
+        if self.marks == TunnelMarks::Forget {
             path = path.tunnel(TunnelEnd::Leave);
         }
         if let Some(steps) = &self.loss_schedule {

@@ -56,5 +56,5 @@ pub use snapshot::{Recent, Snapshot};
 pub use stats::{Count, FlowStats, LinkStats};
 pub use synth::{Synth, SynthError};
 pub use trace::{Trace, TraceError};
-pub use tunnel::{Marks, TunnelEnd};
+pub use tunnel::{TunnelEnd, TunnelMarks};
 pub use wifi::{Air, Media, Phy, Radio, Seat, Wifi, WifiRole};

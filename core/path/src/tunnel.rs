@@ -8,7 +8,7 @@ use crate::packet::Packet;
 /// What becomes of the ECN field in a direction: `marks = "bleach"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Marks {
+pub enum TunnelMarks {
     /// It is carried through, with the marks of the queue.
     #[default]
     Keep,
@@ -19,7 +19,7 @@ pub enum Marks {
     Forget,
 }
 
-impl Marks {
+impl TunnelMarks {
     /// Whether it is what a path does without a tunnel.
     pub fn is_kept(&self) -> bool {
         *self == Self::Keep
@@ -58,7 +58,7 @@ mod tests {
     use crate::config::Direction;
 
     /// What comes out of a link that marks all, of packets with each ECN field; `None` for what was dropped.
-    fn through(marks: Marks) -> Vec<Option<Codepoint>> {
+    fn through(marks: TunnelMarks) -> Vec<Option<Codepoint>> {
         let direction = Direction {
             rate: Some(Rate::from_mbps(12.0)),
             queue: Some("step:threshold=1ns,limit=100packets".parse().unwrap()),
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn a_tunnel_keeps_clears_or_forgets() {
         use Codepoint::{Ce, Ect0, Ect1, NotEct};
-        assert_eq!(through(Marks::Keep), [Some(NotEct), Some(Ce), Some(Ce), Some(Ce)]);
-        assert_eq!(through(Marks::Bleach), [Some(NotEct); 4]);
+        assert_eq!(through(TunnelMarks::Keep), [Some(NotEct), Some(Ce), Some(Ce), Some(Ce)]);
+        assert_eq!(through(TunnelMarks::Bleach), [Some(NotEct); 4]);
         // What was marked before it stays marked.
-        assert_eq!(through(Marks::Forget), [Some(NotEct), Some(Ect0), Some(Ect1), Some(Ce)]);
+        assert_eq!(through(TunnelMarks::Forget), [Some(NotEct), Some(Ect0), Some(Ect1), Some(Ce)]);
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of each configured flow, and of each source of cross traffic.
 
 use paceline_cc::{Nanos, Time};
-use paceline_experiment::{Application, Arrivals, Cross, Flow, Frames, Gaps, Memory, Seed, Topology};
+use paceline_experiment::{Application, Arrivals, Cross, Flow, Frames, Gaps, PathMemory, Seed, Topology};
 
 use crate::body::{Body, Label};
 use crate::room::Room;
@@ -20,7 +20,7 @@ pub(crate) struct Family {
     /// Where it hands over frames.
     pub(crate) frames: Option<Frames>,
     /// What its flows know of the place that they go to.
-    pub(crate) memory: Memory,
+    pub(crate) memory: PathMemory,
     /// Number of the flow that it has started, where it is not a family.
     pub(crate) number: Option<u32>,
     /// When its application's next turn is.
@@ -54,7 +54,7 @@ impl Family {
             arrivals: Arrivals::new(&flow.workload, seed, index),
             frames: application.as_ref().and_then(Application::frames),
             application,
-            memory: Memory::of(&flow),
+            memory: PathMemory::of(&flow),
             number: None,
             turn: Time::NEVER,
             pause: None,

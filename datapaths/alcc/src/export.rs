@@ -22,7 +22,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use paceline_cc::foreign::clipped;
-use paceline_cc::qlog::{Form, NotAForm};
+use paceline_cc::qlog::{NotAForm, QlogForm};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::SocketStats;
@@ -79,7 +79,7 @@ pub struct Settings {
     /// Write a log of each socket into this folder.
     pub qlog: Option<PathBuf>,
     /// In this form.
-    pub qlog_form: Form,
+    pub qlog_form: QlogForm,
 }
 
 impl Settings {
@@ -101,7 +101,7 @@ impl Settings {
         Ok(Self {
             metrics: given(METRICS).map(|text| address(&text)).transpose()?,
             qlog: given(QLOG).or_else(|| given(QLOGDIR)).map(PathBuf::from),
-            qlog_form: given(QLOG_FORM).map_or(Ok(Form::default()), |text| form(&text))?,
+            qlog_form: given(QLOG_FORM).map_or(Ok(QlogForm::default()), |text| form(&text))?,
         })
     }
 
@@ -109,7 +109,7 @@ impl Settings {
     pub fn to_env(&self) -> Vec<(&'static str, String)> {
         let metrics = self.metrics.map(|address| (METRICS, address.to_string()));
         let qlog = self.qlog.as_ref().map(|folder| (QLOG, folder.display().to_string()));
-        let form = (self.qlog_form != Form::default()).then(|| (QLOG_FORM, self.qlog_form.name().to_owned()));
+        let form = (self.qlog_form != QlogForm::default()).then(|| (QLOG_FORM, self.qlog_form.name().to_owned()));
         metrics.into_iter().chain(qlog).chain(form).collect()
     }
 }
@@ -124,8 +124,8 @@ pub fn address(text: &str) -> Result<SocketAddr, SettingsError> {
     address.ok().filter(|address| address.port() != 0).ok_or_else(|| SettingsError::Address { text: clipped(text) })
 }
 
-fn form(text: &str) -> Result<Form, SettingsError> {
-    text.parse().map_err(|problem| SettingsError::Form { text: clipped(text), problem })
+fn form(text: &str) -> Result<QlogForm, SettingsError> {
+    text.parse().map_err(|problem| SettingsError::QlogForm { text: clipped(text), problem })
 }
 
 /// A setting that is not one.
@@ -140,7 +140,7 @@ pub enum SettingsError {
     },
     /// A form of qlogs.
     #[error("qlog-form: '{text}' is {problem}")]
-    Form {
+    QlogForm {
         /// As given.
         text: String,
         /// Why not.

@@ -198,7 +198,7 @@ fn an_address_may_be_a_port_of_the_loopback_address() {
         assert!(address(text).is_err(), "{text}");
     }
     let (metrics, qlog) = (Some(address("9464").unwrap()), Some("/tmp/logs".into()));
-    let settings = Settings { metrics, qlog, qlog_form: paceline_cc::qlog::Form::V03 };
+    let settings = Settings { metrics, qlog, qlog_form: paceline_cc::qlog::QlogForm::V03 };
     let vars = settings.to_env();
     let read = Settings::from_vars(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, v)| v.clone()));
     assert_eq!(read, Ok(settings));

@@ -10,11 +10,11 @@ use paceline_conform::trajectory::{Origin, Trajectory, TrajectoryPoint, median};
 use paceline_conform::{capture, qlog, rules, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::events::EventLogs;
-use paceline_lab::qlog::{Form, Qlog, Style};
+use paceline_lab::qlog::{Qlog, QlogForm, Style};
 use paceline_lab::run::World;
 
 /// A qlog of a run of ours.
-fn logged(contestant: &str, rig: Rig, form: Form) -> String {
+fn logged(contestant: &str, rig: Rig, form: QlogForm) -> String {
     let contestant: Contestant = contestant.parse().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut log = Qlog::new(folder.path(), "run", "a test").unwrap().styled(Style { form, ..Style::default() });
@@ -25,7 +25,7 @@ fn logged(contestant: &str, rig: Rig, form: Form) -> String {
 
 #[test]
 fn a_qlog_shows_what_the_run_did() {
-    let text = logged("cubic@tcp", Rig::Long, Form::Today);
+    let text = logged("cubic@tcp", Rig::Long, QlogForm::Today);
     let trajectory = qlog::read("run.sqlog", Cursor::new(text.as_bytes())).unwrap();
     assert_eq!((trajectory.origin, trajectory.mss), (Origin::Qlog, 1448.0));
     let score = Score::of_one("cubic", trajectory);
@@ -65,7 +65,7 @@ fn both_forms_say_what_was_watched() {
         paceline_sim::run(plan.world(&contestant, None).unwrap(), Some(&mut seen));
         let seen = seen.trajectory();
         let read = |form| qlog::read("run", Cursor::new(logged(&name, rig, form))).unwrap();
-        let (today, before) = (read(Form::Today), read(Form::V03));
+        let (today, before) = (read(QlogForm::Today), read(QlogForm::V03));
         assert_eq!(
             (&today.points, &today.losses, &today.states),
             (&before.points, &before.losses, &before.states),

@@ -2,7 +2,7 @@
 //!
 //! JSON text sequences (RFC 7464) by draft-ietf-quic-qlog-main-schema-14 and draft-ietf-quic-qlog-quic-events-13, with events of a
 //! schema of ours for what these have no word for ([`SCHEMA`], docs/design/qlog.md); or by the versions before, main schema 0.3
-//! (draft-ietf-quic-qlog-main-schema-02) and its events (draft-ietf-quic-qlog-quic-events-01), for qvis ([`Form`]). What a TCP or
+//! (draft-ietf-quic-qlog-main-schema-02) and its events (draft-ietf-quic-qlog-quic-events-01), for qvis ([`QlogForm`]). What a TCP or
 //! datagram flow has no word for is said so:
 //!
 //! - Packets are numbered in the order of sending, retransmissions too. Every packet is a `1RTT` one; its data is a
@@ -27,7 +27,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_cc::observe::{Event, Observer};
-pub use paceline_cc::qlog::{Form, NotAForm, SCHEMA};
+pub use paceline_cc::qlog::{NotAForm, QlogForm, SCHEMA};
 use paceline_cc::{Controller, Time};
 use paceline_experiment::{Layer, Subject, Tap, When};
 use paceline_files::OutputError;
@@ -67,7 +67,7 @@ impl FromStr for Variables {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// In which form.
-    pub form: Form,
+    pub form: QlogForm,
     /// How much of what controllers describe.
     pub variables: Variables,
 }

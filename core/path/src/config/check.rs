@@ -7,7 +7,7 @@ use crate::bucket::Bucket;
 use crate::loss::LossModel;
 use crate::queue::{QueueBound, QueueSpec};
 use crate::schedule::Rates;
-use crate::tunnel::Marks;
+use crate::tunnel::TunnelMarks;
 
 impl Direction {
     /// Checks every field; what [`Direction::build`] would refuse, but for the trace.
@@ -98,7 +98,7 @@ impl Direction {
                 return Err(field("policer.burst", "it holds no packet", "give room for one, such as 125kB"));
             }
         }
-        if self.marks == Marks::Forget && links == 0 {
+        if self.marks == TunnelMarks::Forget && links == 0 {
             let fix = "give rate, schedule or trace, or leave it out";
             return Err(field("marks", "there is no queue whose marks could be forgotten", fix));
         }

@@ -1,6 +1,6 @@
 //! One qlog file for each socket.
 //!
-//! JSON text sequences (RFC 7464) in the forms of a race's log ([`Form`]). What differs from that: TCP's packets are not seen from
+//! JSON text sequences (RFC 7464) in the forms of a race's log ([`QlogForm`]). What differs from that: TCP's packets are not seen from
 //! above it, so there are no events for them; metrics are samples; what limits a flow is an event of our own,
 //! `paceline:limited_by`.
 
@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use paceline_cc::qlog::{Form, SCHEMA};
+use paceline_cc::qlog::{QlogForm, SCHEMA};
 use serde_json::{Map, Value, json};
 
 use super::{Line, Process};
@@ -24,7 +24,7 @@ const OPEN: usize = 256;
 /// The logs of this process.
 pub(super) struct Logs {
     folder: PathBuf,
-    form: Form,
+    form: QlogForm,
     process: Process,
     start: Instant,
     due: Instant,
@@ -33,7 +33,7 @@ pub(super) struct Logs {
 
 struct Log {
     file: BufWriter<File>,
-    form: Form,
+    form: QlogForm,
     /// What times count from: those of today's form from the epoch of the clock, those before from the start of the process's logs.
     zero: Duration,
     last: Line,
@@ -41,7 +41,7 @@ struct Log {
 
 impl Logs {
     /// Logs into a folder, made where it is missing, as `PROGRAM-PID-SOCKET.sqlog`.
-    pub(super) fn open(folder: &Path, form: Form, process: &Process) -> io::Result<Self> {
+    pub(super) fn open(folder: &Path, form: QlogForm, process: &Process) -> io::Result<Self> {
         fs::create_dir_all(folder).map_err(|error| {
             let text = format!("qlog folder {}: {error}; name a folder you can write to", folder.display());
             io::Error::new(error.kind(), text)
@@ -92,7 +92,7 @@ impl Logs {
         let vantage_point = json!({ "name": "sender", "type": "server" });
         // Keys stand in the order of the alphabet: what the file is in its first 256 bytes.
         let header = match self.form {
-            Form::Today => json!({
+            QlogForm::Today => json!({
                 "file_schema": "urn:ietf:params:qlog:file:sequential",
                 "serialization_format": "application/qlog+json-seq",
                 "title": title,
@@ -106,7 +106,7 @@ impl Logs {
                     "event_schemas": ["urn:ietf:params:qlog:events:quic-13", SCHEMA],
                 },
             }),
-            Form::V03 => json!({
+            QlogForm::V03 => json!({
                 "qlog_version": "0.3",
                 "qlog_format": "JSON-SEQ",
                 "title": title,
@@ -123,7 +123,7 @@ impl Logs {
             }),
         };
         let file = File::from(lift(File::create_new(path)?.into())?);
-        let zero = if self.form == Form::Today { epoch } else { Duration::ZERO };
+        let zero = if self.form == QlogForm::Today { epoch } else { Duration::ZERO };
         let mut log = Log { file: BufWriter::new(file), form: self.form, zero, last: Line::default() };
         writeln!(log.file, "\u{1e}{header}")?;
         log.event(now - self.start, self.form.connection_started(), &started(self.form, line))?;
@@ -138,18 +138,18 @@ impl Drop for Logs {
 }
 
 /// The ends of a connection.
-fn started(form: Form, line: &Line) -> Map<String, Value> {
+fn started(form: QlogForm, line: &Line) -> Map<String, Value> {
     let mut ends = Map::new();
     for (end, today, before) in [(line.local, "local", "src"), (line.peer, "remote", "dst")] {
         let Some(end) = end else { continue };
         let (address, port) = (json!(end.ip().to_string()), json!(end.port()));
         match form {
-            Form::Today => {
+            QlogForm::Today => {
                 let version = if end.is_ipv4() { "v4" } else { "v6" };
                 let endpoint = json!({ format!("ip_{version}"): address, format!("port_{version}"): port });
                 ends.insert(today.to_owned(), endpoint);
             }
-            Form::V03 => {
+            QlogForm::V03 => {
                 ends.insert(format!("{before}_ip"), address);
                 ends.insert(format!("{before}_port"), port);
             }
@@ -168,7 +168,7 @@ impl Log {
     fn update(&mut self, at: Duration, line: &Line) -> io::Result<()> {
         let rate = |line: &Line| json!((line.rate_mbps * 1e6) as u64);
         // Metrics that the drafts do not have.
-        let own = |name: &str| if self.form == Form::Today { format!("paceline_{name}") } else { name.to_owned() };
+        let own = |name: &str| if self.form == QlogForm::Today { format!("paceline_{name}") } else { name.to_owned() };
         let mut changed = Map::new();
         for (name, new, old) in [
             // Larger numbers lose digits in JSON readers (RFC 8259 section 6).

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::own::{Chirps, Described, hop};
 use super::words::{EXACT, Title, header, range, stream, whole};
-use super::{Form, Style};
+use super::{QlogForm, Style};
 
 /// Most lost packets of an episode that are named when it proves spurious (our choice).
 const MOST_LOST: usize = 4096;
@@ -72,7 +72,7 @@ impl Log {
         let mut file = Draft::regular(path).map_err(|OutputError { source, .. }| source)?;
         header(style.form, &mut file, title)?;
         let (mss, moment) = (of.env.mss, of.moment);
-        let scenario = title.about.scenario.as_ref().filter(|_| style.form == Form::Today);
+        let scenario = title.about.scenario.as_ref().filter(|_| style.form == QlogForm::Today);
         let scenario = scenario.map(|(name, run, seed)| {
             json!({ "name": name, "details": { "contestant": title.name, "run": run, "seed": whole(*seed) } })
         });
@@ -114,7 +114,7 @@ impl Log {
     /// A controller triggered changes of the path or of an application, at this time of the world.
     pub(super) fn mark(&mut self, at: Time, when: &When) {
         // Before 0.4 there was no such event.
-        if self.failed.is_some() || self.style.form == Form::V03 || self.first.is_some() {
+        if self.failed.is_some() || self.style.form == QlogForm::V03 || self.first.is_some() {
             return;
         }
         let names: Vec<&str> = when.is.iter().map(|(name, _)| name.as_str()).collect();
@@ -233,7 +233,7 @@ impl Log {
 
     /// An event of our schema; the form before has telemetry alone.
     fn own(&mut self, now: Time, name: &str, data: &Value) -> io::Result<()> {
-        if self.style.form == Form::V03 && name != "telemetry" {
+        if self.style.form == QlogForm::V03 && name != "telemetry" {
             return Ok(());
         }
         let at = self.moment.in_world(now).as_millis_f64();
@@ -401,7 +401,7 @@ impl Log {
             write!(file, r#""old":"{old}","#)?;
         }
         write!(file, r#""new":"{state}""#)?;
-        if let Some(why) = why.filter(|_| form == Form::Today) {
+        if let Some(why) = why.filter(|_| form == QlogForm::Today) {
             write!(file, r#","paceline_trigger":"{why}""#)?;
         }
         writeln!(file, "}}}}")?;
@@ -410,7 +410,7 @@ impl Log {
 
     fn variables(&mut self, now: Time, state_changed: bool) -> io::Result<()> {
         let at = self.moment.in_world(now).as_millis_f64();
-        let Some(file) = self.file.as_mut().filter(|_| self.style.form == Form::Today) else { return Ok(()) };
+        let Some(file) = self.file.as_mut().filter(|_| self.style.form == QlogForm::Today) else { return Ok(()) };
         let Some(variables) = self.described.changed(now, self.style.variables, state_changed) else { return Ok(()) };
         write!(file, "\u{1e}{{\"time\":{at:.3},\"name\":\"paceline:variables\",\"data\":{{")?;
         let mut comma = "";

@@ -243,7 +243,7 @@ fn a_loss_and_its_repair() {
 /// What qvis 72c8c4b asks of a sequence: a version of its list, the format beside it, names of before, lengths of packets.
 #[test]
 fn the_form_before_is_what_qvis_reads() {
-    let (_folder, path) = repaired(Style { form: Form::V03, ..Style::default() });
+    let (_folder, path) = repaired(Style { form: QlogForm::V03, ..Style::default() });
     let records = records(&path);
     let (header, events) = records.split_first().unwrap();
     let versions = ["draft-00", "draft-01", "draft-02-wip", "draft-02", "draft-02-RC1", "qlog-03-WIP", "0.3", "0.1"];

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{About, Form, SCHEMA};
+use super::{About, QlogForm, SCHEMA};
 
 /// Whose log it is, of what.
 pub(super) struct Title<'a> {
@@ -17,12 +17,12 @@ pub(super) struct Title<'a> {
 }
 
 /// The first record.
-pub(super) fn header(form: Form, out: &mut impl Write, of: &Title<'_>) -> io::Result<()> {
+pub(super) fn header(form: QlogForm, out: &mut impl Write, of: &Title<'_>) -> io::Result<()> {
     let title = json!(format!("{} flow {}", of.name, of.number));
     let (description, number) = (json!(of.about.text), of.number);
     match form {
         // What a file is has to stand in its first 256 bytes (draft-ietf-quic-qlog-main-schema-14 section 3).
-        Form::Today => writeln!(
+        QlogForm::Today => writeln!(
             out,
             "\u{1e}{{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\",\
                  \"serialization_format\":\"application/qlog+json-seq\",\"title\":{title},\"description\":{description},\
@@ -31,7 +31,7 @@ pub(super) fn header(form: Form, out: &mut impl Write, of: &Title<'_>) -> io::Re
                  \"vantage_point\":{{\"name\":\"sender\",\"type\":\"server\"}},\
                  \"event_schemas\":[\"urn:ietf:params:qlog:events:quic-13\",\"urn:ietf:params:qlog:events:simulation\",\"{SCHEMA}\"]}}}}"
         ),
-        Form::V03 => writeln!(
+        QlogForm::V03 => writeln!(
             out,
             "\u{1e}{{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":{title},\"description\":{description},\
                  \"trace\":{{\"vantage_point\":{{\"name\":\"sender\",\"type\":\"server\"}},\"title\":{title},\
@@ -42,17 +42,17 @@ pub(super) fn header(form: Form, out: &mut impl Write, of: &Title<'_>) -> io::Re
 }
 
 /// Data of a stream frame of this length.
-pub(super) fn stream(form: Form, out: &mut impl Write, offset: u64, bytes: u32) -> io::Result<()> {
+pub(super) fn stream(form: QlogForm, out: &mut impl Write, offset: u64, bytes: u32) -> io::Result<()> {
     write!(out, r#""frame_type":"stream","stream_id":0,"offset":{offset},"#)?;
     match form {
-        Form::Today => write!(out, r#""raw":{{"length":{bytes}}}"#),
-        Form::V03 => write!(out, r#""length":{bytes}"#),
+        QlogForm::Today => write!(out, r#""raw":{{"length":{bytes}}}"#),
+        QlogForm::V03 => write!(out, r#""length":{bytes}"#),
     }
 }
 
 /// Packets from one number to another.
-pub(super) fn range(form: Form, out: &mut impl Write, from: u64, to: u64) -> io::Result<()> {
-    if form == Form::Today && from == to { write!(out, "[{from}]") } else { write!(out, "[{from},{to}]") }
+pub(super) fn range(form: QlogForm, out: &mut impl Write, from: u64, to: u64) -> io::Result<()> {
+    if form == QlogForm::Today && from == to { write!(out, "[{from}]") } else { write!(out, "[{from},{to}]") }
 }
 
 /// The largest number that every reader of JSON has exactly (RFC 8259 section 6).

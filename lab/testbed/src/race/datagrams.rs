@@ -13,7 +13,7 @@ use paceline_cc::observe::both;
 use paceline_cc::{Controller, Distribution, Env, Nanos, Remembered, Spec, Time};
 use paceline_experiment::endpoints::FlowEnds;
 use paceline_experiment::media::permitted;
-use paceline_experiment::{Application, Flow, Frames, Memory, Sample, Seed, StreamOutcome, Workload, endpoints};
+use paceline_experiment::{Application, Flow, Frames, PathMemory, Sample, Seed, StreamOutcome, Workload, endpoints};
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -60,7 +60,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
         sample_every: crew.sample_every,
         glimpse: glimpse.clone(),
         observers: crew.observers.clone(),
-        memory: Mutex::new(Memory::of(flow)),
+        memory: Mutex::new(PathMemory::of(flow)),
         abort: crew.abort.clone(),
     };
     Ok(Box::new(move || {
@@ -90,7 +90,7 @@ pub(super) struct Datagrams {
     pub(super) glimpse: Glimpse,
     pub(super) observers: Observers,
     /// What its flows know of the place that they go to.
-    memory: Mutex<Memory>,
+    memory: Mutex<PathMemory>,
     pub(super) abort: Arc<AtomicBool>,
 }
 
