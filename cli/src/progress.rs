@@ -92,7 +92,9 @@ impl Progress for Bar {
     }
 
     fn command(&self, line: &str) {
-        self.beside(|| eprintln!("{}", crate::complaint::one_line(line)));
+        // A line of a script is not to pass for a command of its own.
+        let lines = line.lines().map(crate::complaint::one_line).collect::<Vec<_>>();
+        self.beside(|| eprintln!("{}", lines.join("\n  | ")));
     }
 
     fn begin(&self, batch: &Batch) {

@@ -7,6 +7,7 @@ mod links;
 mod logs;
 mod media;
 mod nodes;
+mod programs;
 #[cfg(feature = "quic")]
 mod quic;
 mod telemetry;

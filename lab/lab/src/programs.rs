@@ -124,7 +124,8 @@ impl Programs {
                     if !settings.skip_missing || beside || left.is_empty() {
                         return Err(problem.into());
                     }
-                    notes.push(format!("{problem} (left out)"));
+                    let problem = problem.to_string();
+                    notes.push(format!("{} (left out)", problem.lines().next().unwrap_or_default()));
                     *contestants = left;
                 }
             }
