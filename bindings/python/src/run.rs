@@ -11,6 +11,7 @@ use paceline_cc::observe::{Observer, both};
 use paceline_experiment::{Flow, SharedTap, Subject, Tap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::flow_logs::FlowLogError;
+use paceline_lab::programs::{ProgramSettings, permitted};
 use paceline_lab::race::{self, Settings};
 use paceline_lab::real::{self, RealError};
 use paceline_lab::record::Run;
@@ -136,6 +137,12 @@ pub(crate) fn run(
     let source = scenario::source(scenario, folder, Options { real, ..given.options()? })?;
     let plans = scenario::plans(py, &source)?;
     let Some(first) = plans.first() else { return Ok(Records::default()) };
+    let world = if real { World::Real } else { World::Sim };
+    permitted(first, world, &ProgramSettings::default()).map_err(|problem| {
+        let text = problem.to_string().replace("--effective shows", "Scenario.effective() shows");
+        let text = text.replace("add --run-programs", "race them by the command, paceline race --real --run-programs");
+        error::scenario_error(py, Some("contestants"), text)
+    })?;
     let contestants = &first.scenario.contestants;
     if real {
         let flows = contestants.iter().flat_map(|contestant| first.flows(contestant));
@@ -149,7 +156,6 @@ pub(crate) fn run(
         }
         real::acquire().map_err(|problem| PyOSError::new_err(in_python(&problem)))?;
     }
-    let world = if real { World::Real } else { World::Sim };
     world.check(contestants, &plans).map_err(|problem| {
         let key = match &problem {
             RunError::Sim(_) => "contestants",
@@ -195,6 +201,7 @@ fn in_the_kernel(flow: &Flow) -> bool {
 /// The same text as the command gives, but for its option, and without how to build a command.
 fn in_python(problem: &dyn std::error::Error) -> String {
     let text = problem.to_string().replace("add --real, or ", "");
+    let text = text.replace("add --real", "add real=True");
     let text = text.replace("or leave out --real", "leave out real=True").replace("--real: ", "real: ");
     let build = text.find("build it with '").and_then(|from| Some((from, from + text[from..].find("', ")? + 3)));
     build.map_or(text.clone(), |(from, to)| {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import multiprocessing
 import pathlib
 import pickle
@@ -43,6 +44,25 @@ def test_what_holds_or_does_not_is_a_bool(short: paceline.Scenario, tmp_path: pa
     text = tmp_path / "series.csv"
     frame.to_csv(text, index=False)
     assert pandas.read_csv(text)["own"].dtype == bool
+
+
+def test_frames_have_figures(short: paceline.Scenario) -> None:
+    media = {"media_rate": {"fps": 30, "least": "150 kbit/s", "most": "1.5 Mbit/s", "late_after": "100ms"}}
+    records = paceline.run(short, ["copa@udp"], set={"flows": [{"workload": media}]})
+    assert records["frame_ms_p95"][0] >= records["frame_ms_p50"][0] > 20 and records["frames_late"] == [0]
+    assert records.to_dicts()[0]["flows"][0]["frames"][0]["stream"] == "video" and "frame_ms_p95" in records._repr_html_()
+    without = paceline.run(short, ["copa@udp"])
+    assert without["frame_ms_p95"] == [None] and "frame_ms_p95" not in without._repr_html_()
+
+
+def test_figures_that_a_program_does_not_show_are_none(short: paceline.Scenario, tmp_path: pathlib.Path) -> None:
+    line = json.loads(paceline.run(short, ["copa@udp"]).to_json())
+    line.update(goodput_mbps=None, retransmits=None, timeouts=None)
+    path = tmp_path / "programs.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    read = paceline.Records.read(path)
+    assert read["goodput_mbps"] == read["retransmits"] == read["timeouts"] == [None]
+    assert read.to_arrow().schema.field("retransmits").type == pyarrow.int64() and json.loads(read.to_json()) == line
 
 
 def test_where_all_fail_the_columns_stay(short: paceline.Scenario) -> None:

@@ -106,10 +106,12 @@ def test_types_of_results_are_what_they_are(short: paceline.Scenario, tmp_path: 
 import pathlib
 import paceline
 import paceline.gym
-flow: paceline.Flow = {"count": 2, "from": "a"}
-direction: paceline.Direction = {"light_trace": "y", "delay_schedule": [["0s", "20ms"]], "schedule": {"markov": {"rates": ["1 Mbit/s"]}}}
+flow: paceline.Flow = {"count": 2, "from": "a", "receiver": "optimistic", "workload": {"media_rate": {"fps": 30}}}
+direction: paceline.Direction = {"light_trace": "y", "marks": "bleach", "policer": {"rate": "1 Mbit/s", "action": "mark"}, "delay_schedule": [["0s", "20ms"]], "schedule": {"markov": {"rates": ["1 Mbit/s"]}}}
 telemetry: paceline.Telemetry = {"profile": "L2", "interval": "10ms"}
-cross: paceline.Cross = {"rate": "1 Mbit/s", "from": "a", "to": "b"}
+cross: paceline.Cross = {"rate": "1 Mbit/s", "from": "a", "to": "b", "burst": 10}
+program: paceline.Program = {"sender": "a", "receiver": "b", "ready": {"line": "ready"}, "exit": [0, 1], "figures": {"x": "a.json#/x"}}
+scenario: paceline.Scenario = paceline.Scenario("a", programs={"own": program}, programs_from=pathlib.Path("programs.toml"), flows=[flow])
 asked: paceline.Evaluation = paceline.evaluate("copa", quick=True)
 answer: str = asked[0].answer
 judged: list[str] = [one.verdict for one in paceline.conform("cubic@tcp")]
@@ -117,6 +119,6 @@ again: paceline.Replayed = paceline.replay("log.jsonl")
 records: paceline.Records = paceline.run(paceline.shipped("cellular"), events="logs", seconds="2s", progress=True)
 """
     assert mypy(code, tmp_path) == ""
-    wrong: list[Any] = ['telemetry: paceline.Telemetry = {"report_every": "10ms"}', 'direction: paceline.Direction = {"ecn": True}']
+    wrong: list[Any] = ['telemetry: paceline.Telemetry = {"report_every": "10ms"}', 'direction: paceline.Direction = {"ecn": True}', 'program: paceline.Program = {"command": "a"}']
     for line in wrong:
         assert "Extra key" in mypy(f"import paceline\n{line}\n", tmp_path)

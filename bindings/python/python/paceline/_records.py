@@ -22,7 +22,7 @@ SHOWN_ROWS, SHOWN_COLUMNS = 12, 12
 #: What it shows of records, as far as any run has it.
 FIGURES = (
     "contestant", "run", "throughput_mbps", "own_throughput_mbps", "utilization", "delay_ms_p50", "delay_ms_p95", "queue_ms_p95",
-    "loss", "jain", "trusted",
+    "frame_ms_p95", "frames_late", "frames_lost", "loss", "jain", "trusted",
 )
 
 

@@ -38,6 +38,8 @@ def run(
     --real`` does; it needs root, or user namespaces and a process with a single thread. Controllers in Python run ``@udp``, ``@alcc``
     and ``@icn``. A call of theirs that takes longer than 3 s ends its run.
 
+    A scenario with programs of others (``NAME@program``) has commands, which run only by ``paceline race --real --run-programs``.
+
     In the simulator scenario and seed determine everything in the result. Other threads of Python go on meanwhile; Ctrl-C stops it.
 
     ``progress`` is called with the runs that are over and how many there are, whenever one ends and every second. Without it a line on

@@ -28,6 +28,7 @@ class Direction(TypedDict, total=False):
     bucket: dict[str, str]
     wifi: dict[str, Any]
     policer: dict[str, str]
+    marks: str
     queue: str
     queue_schedule: list[list[str]]
     outages: list[list[str]]
@@ -81,6 +82,7 @@ class Flow(_From, total=False):
     remembered: dict[str, Size]
     remember: bool
     arrivals: bool
+    receiver: str
     timers: str
     telemetry: bool
 
@@ -117,6 +119,7 @@ class Cross(_From, total=False):
     to: str
     rate: str
     packet: Size
+    burst: int
     poisson: bool
     start: str
     stop: str
