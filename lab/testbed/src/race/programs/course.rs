@@ -19,7 +19,7 @@ use crate::race::{Ended, FlowError};
 
 /// How often both sides, and whether the run has failed elsewhere, are looked after (our choice).
 const ROUND: Nanos = Nanos::from_millis(20);
-/// How long the failure of one side waits for that of the other (our choice: more than a round trip of most paths).
+/// How long the end of one side by itself waits for that of the other (our choice: more than a round trip of most paths).
 const MOMENT: Duration = Duration::from_millis(200);
 /// A bulk flow may end this much before its time, or this share of it (our choice: a program's own clock starts late).
 const EARLY: Nanos = Nanos::from_secs(1);
@@ -136,6 +136,10 @@ impl Course {
             active.ends_until(stop + program.linger, clock, &abort);
         }
         self.judge()?;
+        // Where one side has ended by itself the other is about to, and writes what it counted.
+        if self.active.as_ref().is_some_and(|active| active.ended.is_some()) {
+            self.server.ends_within(MOMENT, clock);
+        }
         let signal = signal(program.stop);
         self.halves_mut().for_each(|half| half.stop(signal, program.grace, clock, &abort));
         Ok(self.ended(started))
