@@ -47,7 +47,7 @@ unsafe fn size_of_passed<T: Sized32>(at: *const T) -> Result<usize, Failure> {
 #[inline]
 pub(crate) unsafe fn read<T: Sized32>(from: *const T) -> Result<T, Failure> {
     if from.is_null() {
-        return Err(Failure::invalid(format!("{}: there is none; give one", T::NAME)));
+        return Err(Failure::invalid(format!("{}: it is NULL; give one", T::NAME)));
     }
     // SAFETY: the caller's promise.
     let size = unsafe { size_of_passed(from)? };
@@ -184,7 +184,7 @@ pub(crate) unsafe fn bytes<'a>(blob: *const c_void, len: usize) -> Result<&'a [u
 /// `text` is null or a C string that outlives the answer.
 pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
     if text.is_null() {
-        return Err(Failure::invalid(format!("{what}: there is none; give one")));
+        return Err(Failure::invalid(format!("{what}: it is NULL; give one")));
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) };

@@ -146,7 +146,7 @@ impl Program {
         }
         for (key, name) in [("congestion", &self.congestion), ("user", &self.user)] {
             if name.as_deref().is_some_and(|name| !is_plain(name)) {
-                return wrong(key, "it is not a plain name; write one such as \"cubic\" or \"nobody\"");
+                return wrong(key, "it is not a plain name; write one such as \"cubic\" or \"www-data\"");
             }
         }
         if self.exit.iter().any(|status| !(0..=255).contains(status)) {

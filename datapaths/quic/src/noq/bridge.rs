@@ -53,7 +53,7 @@ struct News {
     dry: bool,
 }
 
-/// When something was reported: by noq, and by the clock of whoever calls. Not the same where noq read its clock before the socket.
+/// When something was reported: by noq, and by the clock of its caller. Not the same where noq read its clock before the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     /// noq's time.
