@@ -15,6 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use paceline_cc::datapath::TCP;
 use paceline_cc::{Datapath, Spec};
+use paceline_transport::HEADER_BYTES;
 
 use crate::endpoints::{FlowEnds, Making};
 use crate::icn::Asking;
@@ -185,6 +186,23 @@ impl Via {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no option '{0}'")]
 pub struct UnknownOption(pub String);
+
+impl DatapathRow {
+    /// One without options, in the real world alone.
+    const fn real(datapath: &'static Datapath) -> Self {
+        Self {
+            datapath,
+            way: one_way,
+            takes: None,
+            read: reads_nothing,
+            write: writes_nothing,
+            above: false,
+            payload: None,
+            headers: HEADER_BYTES,
+            ends: None,
+        }
+    }
+}
 
 /// For a row that is used in one way.
 fn one_way(_: &How) -> Option<&'static Datapath> {
