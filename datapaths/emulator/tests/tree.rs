@@ -5,13 +5,12 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use paceline_cc::Nanos;
 use paceline_emulator::command::reentered;
 use paceline_emulator::command::tree::{KEPT, ProcessTree, TreeEnd, TreeSetting};
-use paceline_fixture::{PATIENCE, until, without_harness};
+use paceline_fixture::{PATIENCE, mark, until, with_mark, without_harness};
 use paceline_linux::interface::{Interfaces, LOOPBACK};
 use paceline_linux::namespace::{self, Namespace};
 use paceline_linux::thread::process_cpu_time;
@@ -25,19 +24,6 @@ const OWN: &str = "__own";
 const BURNT: u64 = 250;
 /// Cycles of `kill -9`, of which every other comes this many milliseconds after the start.
 const CYCLES: u64 = 20;
-
-/// Unlike anything else in a command line; as a time, 50 minutes.
-fn mark() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("3000.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// Command lines of the processes that have the mark.
-fn with_mark(mark: &str) -> Vec<String> {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
-    lines.filter(|line| line.contains(mark)).map(|line| line.replace('\0', " ")).collect()
-}
 
 /// A folder that is gone with its owner.
 struct Folder(PathBuf);

@@ -524,6 +524,9 @@ fn shipped_programs_are_right() {
     let table: toml::Table = text.parse().unwrap();
     let names: Vec<&String> = table["programs"].as_table().unwrap().keys().collect();
     assert!(names.len() >= 8, "{names:?}");
+    let error = Source::from_text("programs.toml", &text, Options::default()).plans().unwrap_err().to_string();
+    let way_out = "programs: these are programs without a path; race a scenario with programs_from = \"FILE\", or --set programs_from=FILE";
+    assert!(error.starts_with("programs.toml:") && error.ends_with(way_out), "{error}");
     for name in names {
         let text = format!("programs_from = \"programs.toml\"{SMALL}").replace("reno@tcp", &format!("{name}@program"));
         let source = Source::from_text("s.toml", &text, Options::default()).in_folder(&folder);

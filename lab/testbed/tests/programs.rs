@@ -9,7 +9,6 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use paceline_cc::{Bytes, Nanos, Rate, Spec, Time};
 use paceline_emulator::command::reentered;
 use paceline_experiment::program::{Program, ProgramOutcome, ProgramPlaces};
 use paceline_experiment::{Config, Cross, Flow, Hooks, Outcome, Seed, Topology, Via, Way, Workload};
-use paceline_fixture::{until, without_harness};
+use paceline_fixture::{mark, until, with_mark, without_harness};
 use paceline_linux::namespace;
 use paceline_path::Direction;
 use paceline_testbed::race::programs::{prepare, version};
@@ -34,19 +33,6 @@ const RACE: &str = "__race";
 /// Cycles of `kill -9`, and how much later than the one before each comes, milliseconds.
 const CYCLES: u64 = 20;
 const LATER: u64 = 40;
-
-/// Unlike anything else in a command line; as a time, 50 minutes.
-fn mark() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("3000.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// Command lines of the processes that have the mark.
-fn with_mark(mark: &str) -> Vec<String> {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
-    lines.filter(|line| line.contains(mark)).map(|line| line.replace('\0', " ")).collect()
-}
 
 /// A folder that is gone with its owner.
 struct Folder(PathBuf);

@@ -85,6 +85,12 @@ impl<'a> Places<'a> {
         self.places.iter()
     }
 
+    /// Whether nothing stands there but this table.
+    pub(crate) fn has_only(&self, table: &str) -> bool {
+        let within = |place: &Place| place.path.split('.').next() == Some(table);
+        !self.places.is_empty() && self.places.iter().all(within)
+    }
+
     /// An error about a key, at its line, or at the line of the table that lacks it.
     pub(crate) fn at(&self, path: &str, problem: impl Into<String>) -> ScenarioError {
         let mut search = path;

@@ -235,6 +235,10 @@ impl Source {
     ) -> Result<(Scenario, Draws, Vec<String>), ScenarioError> {
         let draws = range::draw(places, seed)?;
         let places = places.with(&draws.values)?;
+        if places.has_only("programs") {
+            let problem = "these are programs without a path; race a scenario with programs_from = \"FILE\", or --set programs_from=FILE";
+            return Err(places.at("programs", problem));
+        }
         // Here and not there, because an error in an element of an array has the array's place.
         let mut racers = Racers::of(programs);
         for place in places.iter().filter(|place| place.path.starts_with("contestants[")) {
