@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import importlib.util
-import multiprocessing
 import pathlib
 import pickle
 import random
@@ -133,14 +133,27 @@ def test_parts_of_a_sweep_work_in_one_folder(tmp_path: pathlib.Path) -> None:
         paceline.sweep(GRID, tmp_path / "out", executor=threads, part="3/2")
 
 
-def test_what_all_points_share_is_sent_once_to_a_worker(tmp_path: pathlib.Path) -> None:
-    sizes: list[int] = []
+class Workers:
+    """Two workers that take turns, each with what it holds of its own: who asks for what all points share does not depend on time."""
 
-    class Measuring(concurrent.futures.ProcessPoolExecutor):
-        def submit(self, call: Any, *arguments: Any) -> Any:  # type: ignore[override]
-            sizes.append(len(pickle.dumps(arguments)))
-            return super().submit(call, *arguments)
+    _max_workers = 2
 
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held: list[Any] = [collections.OrderedDict() for _ in range(self._max_workers)]
+        self.sizes: list[int] = []
+        self.monkeypatch = monkeypatch
+
+    def submit(self, call: Any, *arguments: Any) -> concurrent.futures.Future[Any]:
+        sent = pickle.dumps(arguments)
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        with self.monkeypatch.context() as inside:
+            inside.setattr(paceline._sweep, "_held", self.held[len(self.sizes) % len(self.held)])
+            future.set_result(call(*pickle.loads(sent)))
+        self.sizes.append(len(sent))
+        return future
+
+
+def test_what_all_points_share_is_sent_once_to_a_worker(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moments = random.Random(1)
     (tmp_path / "trace").write_text("".join(f"{time}\n" for time in sorted(moments.randrange(1, 60_000) for _ in range(50_000))))
     grid = {
@@ -149,11 +162,13 @@ def test_what_all_points_share_is_sent_once_to_a_worker(tmp_path: pathlib.Path) 
         "contestants": ["cubic@tcp", "copa@udp"],
         "runs": 50,
     }
-    with Measuring(2, multiprocessing.get_context("spawn")) as pool:
-        assert paceline.sweep(grid, tmp_path / "out", executor=pool).runs == 200
-    large = [size for size in sizes if size > 10_000]
-    # Until a worker has it, each batch that it takes asks for it.
-    assert 2 <= len(large) <= 6 and len(sizes) > 20 and sum(sizes) < 6 * max(large) + 20_000
+    workers = Workers(monkeypatch)
+    assert paceline.sweep(grid, tmp_path / "out", executor=workers).runs == 200
+    large = [size for size in workers.sizes if size > 10_000]
+    # What was out before the first answer asks for it, each batch of its own.
+    first = paceline._sweep.AHEAD * workers._max_workers
+    assert workers.sizes[:first] == [size for size in workers.sizes[:first] if size < 10_000] and len(large) == first
+    assert len(workers.sizes) > 20 and sum(workers.sizes) < first * max(large) + 20_000
 
 
 def test_a_run_says_how_far_it_is(short: paceline.Scenario, capsys: pytest.CaptureFixture[str]) -> None:
