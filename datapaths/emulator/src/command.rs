@@ -233,7 +233,11 @@ pub fn unblocked(words: &[OsString]) -> Result<process::Command, CommandError> {
 /// Whether this process was started by [`Command::start`] or [`tree::ProcessTree::start`]: then it does its part and answers the exit
 /// status. To be called first in `main`.
 pub fn reentered() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
+    started_with(std::env::args_os().skip(1)).map(ExitCode::from)
+}
+
+/// As [`reentered`], of a process whose arguments these are behind those of [`tree::started_by`].
+pub fn started_with(mut arguments: impl Iterator<Item = OsString>) -> Option<u8> {
     match arguments.next()?.to_str()? {
         INIT => {
             let parent = arguments.next()?;
@@ -241,7 +245,8 @@ pub fn reentered() -> Option<ExitCode> {
         }
         tree::TEND => {
             let (parent, user) = (arguments.next()?, arguments.next()?);
-            Some(tending::tend(&parent, &user, &arguments.collect::<Vec<_>>()))
+            let ended = tending::tend(&parent, &user, &arguments.collect::<Vec<_>>());
+            Some(u8::from(ended.is_err()))
         }
         BECOME => Some(become_program(&arguments.collect::<Vec<_>>())),
         _ => None,
@@ -249,19 +254,19 @@ pub fn reentered() -> Option<ExitCode> {
 }
 
 /// The first process of a process namespace: starts the program, passes signals on, collects what died.
-fn init(parent: &OsStr, words: &[OsString]) -> ExitCode {
+fn init(parent: &OsStr, words: &[OsString]) -> u8 {
     if !tied_to(parent) {
-        return ExitCode::FAILURE;
+        return 1;
     }
     own_proc();
-    let Ok(signals) = Signals::take(&of_init()) else { return ExitCode::FAILURE };
+    let Ok(signals) = Signals::take(&of_init()) else { return 1 };
     let program = match process::Command::new(OURSELVES).arg0("paceline").arg(BECOME).args(words).spawn() {
         Ok(child) => Pid::from_child(&child),
-        Err(error) => return ExitCode::from(not_started(words, &error)),
+        Err(error) => return not_started(words, &error),
     };
     loop {
         if let Some(status) = collect(program) {
-            return ExitCode::from(status);
+            return status;
         }
         if let Ok(taken) = signals.wait()
             && taken.by_process
@@ -319,10 +324,10 @@ fn own_proc() {
 }
 
 /// Becomes the program. Signals that arrived meanwhile wait until here.
-fn become_program(words: &[OsString]) -> ExitCode {
+fn become_program(words: &[OsString]) -> u8 {
     release(&of_init());
-    let Some((program, arguments)) = words.split_first() else { return ExitCode::FAILURE };
-    ExitCode::from(not_started(words, &process::Command::new(program).args(arguments).exec()))
+    let Some((program, arguments)) = words.split_first() else { return 1 };
+    not_started(words, &process::Command::new(program).args(arguments).exec())
 }
 
 /// Says why the program was not started; the exit status for it.

@@ -8,18 +8,20 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use paceline_cc::Nanos;
-use paceline_emulator::command::reentered;
-use paceline_emulator::command::tree::{KEPT, ProcessTree, TreeEnd, TreeSetting};
+use paceline_emulator::command::tree::{KEPT, ProcessTree, TreeEnd, TreeSetting, started_by};
+use paceline_emulator::command::{reentered, started_with};
 use paceline_fixture::{PATIENCE, mark, until, with_mark, without_harness};
 use paceline_linux::interface::{Interfaces, LOOPBACK};
 use paceline_linux::namespace::{self, Namespace};
 use paceline_linux::thread::process_cpu_time;
 use rustix::process::Signal;
 
-/// First arguments of this binary: uses so much processor time, and says how much it was; the same, and then waits; owns a tree.
+/// First arguments of this binary: uses so much processor time, and says how much it was; the same, and then waits; owns a tree; is what
+/// starts trees.
 const BURN: &str = "__burn";
 const STAY: &str = "__stay";
 const OWN: &str = "__own";
+const OTHERWISE: &str = "__otherwise";
 /// How much one burns, milliseconds.
 const BURNT: u64 = 250;
 /// Cycles of `kill -9`, of which every other comes this many milliseconds after the start.
@@ -215,6 +217,23 @@ fn own(mark: &str, name: &str, folder: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// The last of the tests: those after it would start theirs so as well.
+fn what_starts_a_tree_is_another_command_where_that_was_said() {
+    let (folder, mark) = (Folder::new(), mark());
+    let this = std::env::current_exe().unwrap();
+    started_by([this.as_os_str(), OTHERWISE.as_ref(), mark.as_ref()].map(Into::into).into());
+    let tree = start("echo ready; kill -9 $$", &folder);
+    until("it is ready", || tree.has_said());
+    let end = end(tree);
+    assert_eq!((end.status, end.signal), (None, Some(9)));
+    let tree = start("echo ready; while :; do sleep 1; done", &folder);
+    until("it is ready", || tree.has_said());
+    let lines = with_mark(&mark);
+    assert!(matches!(&lines[..], [line] if line.contains(OTHERWISE) && line.contains("__tend")), "{lines:?}");
+    drop(tree);
+    until("it has ended", || with_mark(&mark).is_empty());
+}
+
 fn burn() {
     while process_cpu_time() < Nanos::from_millis(BURNT) {
         std::hint::spin_loop();
@@ -225,7 +244,7 @@ fn burn() {
 }
 
 /// By name, as the test harness would have them.
-const TESTS: [(&str, fn()); 9] = [
+const TESTS: [(&str, fn()); 10] = [
     ("twenty_processes_that_ignore_term_end", twenty_processes_that_ignore_term_end),
     (
         "a_signal_reaches_the_group_and_the_programs_end_ends_what_left_the_group",
@@ -241,6 +260,10 @@ const TESTS: [(&str, fn()); 9] = [
     ),
     ("the_processor_time_is_that_of_the_whole_tree", the_processor_time_is_that_of_the_whole_tree),
     ("kill_9_of_the_owner_leaves_no_process_and_no_namespace", kill_9_of_the_owner_leaves_no_process_and_no_namespace),
+    (
+        "what_starts_a_tree_is_another_command_where_that_was_said",
+        what_starts_a_tree_is_another_command_where_that_was_said,
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -254,6 +277,7 @@ fn main() -> ExitCode {
             burn();
             std::thread::park();
         }
+        [OTHERWISE, ..] => return started_with(std::env::args_os().skip(3)).unwrap().into(),
         [OWN, mark, name, folder] => return own(mark, name, Path::new(folder)),
         _ => {
             let refused = namespace::acquire().err().map(|reason| reason.to_string());

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{self, ExitCode, Stdio};
+use std::process::{self, Stdio};
 
 use paceline_linux::clock;
 use paceline_linux::signals::{Signals, kill_others, release_all};
@@ -16,33 +16,27 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, setsid, wait
 use super::tree::{OURS, TreeEnd, UserId, report};
 use super::{not_started, own_proc, tied_to};
 
-/// Starts the program, passes signals on, and when the program has ended ends the rest, and reports.
-pub(super) fn tend(parent: &OsStr, user: &OsStr, words: &[OsString]) -> ExitCode {
+/// Starts the program, passes signals on, and when the program has ended ends the rest, and reports. With an error the owner is gone, or
+/// is about to be told by this process's end: with it everything goes.
+pub(super) fn tend(parent: &OsStr, user: &OsStr, words: &[OsString]) -> io::Result<()> {
     if !tied_to(parent) {
-        return ExitCode::FAILURE;
+        return Err(io::ErrorKind::NotFound.into());
     }
     own_proc();
     release_all();
     // Without a terminal. It is refused to the leader of a group alone.
     let _ = setsid();
-    let Ok(control) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return ExitCode::FAILURE };
+    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut end = match start(user, words) {
-        Ok(program) => match serve(program, &control) {
-            Ok(end) => end,
-            // The owner is gone, and with this process everything goes.
-            Err(_) => return ExitCode::FAILURE,
-        },
+        Ok(program) => serve(program, &control)?,
         Err(error) => TreeEnd { status: Some(not_started(words, &error).into()), ..TreeEnd::default() },
     };
     end.at = clock::monotonic();
-    if kill_others().is_err() {
-        return ExitCode::FAILURE;
-    }
+    kill_others()?;
     // What ran in the namespace belongs to this process now: it ends when there are no children.
     while wait(WaitOptions::empty()).is_ok() {}
     end.cpu = cpu_time_of_children();
-    let told = (&control).write_all(report(&end).as_bytes());
-    ExitCode::from(u8::from(told.is_err()))
+    (&control).write_all(report(&end).as_bytes())
 }
 
 fn start(user: &OsStr, words: &[OsString]) -> io::Result<Pid> {

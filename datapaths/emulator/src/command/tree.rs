@@ -6,7 +6,8 @@
 //! ends what it left behind, in whatever session or group that is, collects it all, and says what became of the program and what all
 //! of them used: no cgroup and no privilege is needed for either.
 //!
-//! `init` has a socket as its standard input: signals for the group arrive there as bytes, and what became of it all leaves.
+//! `init` has a socket as its standard input: signals for the group arrive there as bytes, and what became of it all leaves. It is this
+//! executable started again; a library inside another says by [`started_by`] how it is started.
 //!
 //! Source: pid_namespaces(7), kill(2) for -1, getrusage(2) for RUSAGE_CHILDREN.
 
@@ -20,9 +21,9 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{self, Child, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -157,13 +158,37 @@ impl Drop for ProcessTree {
     }
 }
 
+/// What starts `init`.
+static STARTED_BY: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Starts `init` by this program with its arguments from now on, where this executable does not call [`super::reentered`]. What follows these
+/// arguments is for [`super::started_with`]. The first to say so is obeyed.
+pub fn started_by(words: Vec<OsString>) {
+    STARTED_BY.get_or_init(|| words);
+}
+
+/// The command that becomes `init` with [`TEND`] and so on behind it.
+fn again() -> process::Command {
+    match STARTED_BY.get().and_then(|words| words.split_first()) {
+        Some((program, arguments)) => {
+            let mut command = process::Command::new(program);
+            command.args(arguments);
+            command
+        }
+        None => {
+            let mut command = process::Command::new(OURSELVES);
+            command.arg0("paceline");
+            command
+        }
+    }
+}
+
 /// Starts `init` from the calling thread, which is moved into the namespaces.
 fn spawn(setting: &TreeSetting, control: OwnedFd, namespace: &Namespace) -> Result<Child, NamespaceError> {
     namespace.join()?;
     part_processes().map_err(|error| NamespaceError::system("make a process namespace", error))?;
     let user = setting.user.map_or_else(|| OURS.to_owned(), |UserId { user, group }| format!("{user}:{group}"));
-    process::Command::new(OURSELVES)
-        .arg0("paceline")
+    again()
         .arg(TEND)
         .arg(id_of_this())
         .arg(user)
