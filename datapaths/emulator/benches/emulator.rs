@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 
 use paceline_cc::{Nanos, Rate};
-use paceline_emulator::accuracy::{AccuracyError, ProbeLoad, Quantiles, accuracy, bare, capacity};
+use paceline_emulator::accuracy::{AccuracyError, ProbeLoad, Quantiles, accuracy, bare, capacity, detour};
 use paceline_emulator::world::Wire;
 use paceline_linux::namespace;
 
@@ -34,6 +34,7 @@ fn run() -> Result<(), AccuracyError> {
     if accurate {
         println!("times in us: p50 p99 max");
         println!("ping over a bare veth pair    {}", us(bare(span)?));
+        println!("detour by a program's hosts   {}", us(detour(span)?));
     }
     let named = |wire: &Wire| asked.contains(&format!("{wire:?}").to_lowercase());
     let all = [Wire::Veth, Wire::Tun];

@@ -10,12 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_cc::{Nanos, Rate, Time};
+use paceline_experiment::{Graph, Way};
 use paceline_path::queue::QueueBound;
 use paceline_path::{Direction, PathError, QueueSpec};
 
 use crate::emulator::{EmulatorError, EmulatorReport};
 use crate::frame::Frame;
-use crate::world::{Between, EmulatedWorld, Far, Wire, WorldError};
+use crate::world::{Between, EmulatedWorld, Far, Nodes, Wire, WorldError};
 use paceline_linux::clock::{Clock, Lateness, Sleeper};
 use paceline_linux::messages::{ControlMessageOwned, MsgFlags, SockaddrIn, TimeSpec, cmsg_space, recvmsg};
 use paceline_linux::namespace::{Namespace, NamespaceError};
@@ -179,6 +180,17 @@ pub fn bare(span: Nanos) -> Result<Quantiles, AccuracyError> {
     let [near, far] = [Namespace::create()?, Namespace::create()?];
     let address = crate::world::bare_veth(&near, &far)?;
     quantiles(pings(&near, &far, address, span)?.seen, Nanos::ZERO)
+}
+
+/// What the hosts of a program's two ends add to a packet ([`crate::world::Nodes::stubs`]): half the round trips of the same pings from a
+/// host through its node to another host of the same node, by the stamps of both kernels, without an emulated link. A packet of a race
+/// passes one host and its node before the path, and one node and its host behind it: as many.
+pub fn detour(span: Nanos) -> Result<Quantiles, AccuracyError> {
+    let graph = Graph::dumbbell();
+    let mut nodes = Nodes::make(Wire::preferred(), &graph)?;
+    let [here, there] = nodes.stubs(&graph, Way { from: 0, to: 0 }, None)?;
+    let round_trips = pings(&here.namespace, &there.namespace, there.ipv4, span)?.path;
+    quantiles(round_trips.into_iter().map(|round_trip| round_trip.mul_div(1, 2)).collect(), Nanos::ZERO)
 }
 
 /// Measures how many packets the emulator carries, for `span`.
