@@ -1,11 +1,13 @@
-//! Programs of others in a race: a sender and a receiver over TCP, one that crashes, and one that is not there.
+//! Programs of others in a race: a sender and a receiver over TCP, one that crashes, one that is not there, and what a race leaves.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::PoisonError;
 
+use paceline_fixture::until;
 use serde_json::Value;
 
-use super::{PATH, number, run, skipped};
+use super::{PATH, TURN, number, run, skipped};
 
 /// One end connects and sends zeros for the flow's length, the other takes them; the preparation leaves a trace of itself.
 fn scenario(contestants: &str, trace: &Path) -> String {
@@ -91,4 +93,69 @@ fn programs_race_through_the_command_and_only_when_asked() {
     for file in ["own@program-1-0/sender.out", "crashes@program-1-0/sender.err"] {
         assert!(std::fs::metadata(kept.join(file)).is_ok_and(|file| file.len() > 0), "{file} is empty");
     }
+}
+
+#[test]
+fn another_user_gets_into_the_folder_that_is_not_kept() {
+    let test = "another_user_gets_into_the_folder_that_is_not_kept";
+    let user = |name: &&str| Command::new("id").arg(name).output().is_ok_and(|output| output.status.success());
+    let Some(user) = ["daemon", "bin", "games"].into_iter().find(user) else {
+        return skipped(test, "this machine has no other user");
+    };
+    let scenario = format!(
+        "name = 'own'\nseconds = 1\ncontestants = ['own@program']\n{PATH}[programs.own]\nuser = '{user}'\n\
+         prepare = 'cd $PACELINE_SHARED; id -un >made; cat $PACELINE_SHARED/made >&2; stat -c %a .. >&2; exit 3'\n\
+         sender = 'exec sleep 9'\nreceiver = 'exec sleep 9'\n"
+    );
+    let output = run(&scenario, &["--run-programs"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    if errors.contains("network namespaces") || errors.contains("needs root") {
+        return skipped(test, &errors);
+    }
+    assert!(errors.contains(&format!("ended with status 3; fix the command   | {user}   | 711\n")), "{errors}");
+}
+
+#[test]
+fn the_next_race_removes_what_one_left_that_was_killed() {
+    let test = "the_next_race_removes_what_one_left_that_was_killed";
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let written = |seconds: u32, sender: &str| {
+        let file = folder.path().join(format!("{seconds}.toml"));
+        let text = format!(
+            "name = 'own'\nseconds = {seconds}\ncontestants = ['own@program']\n{PATH}[programs.own]\n\
+             ready = {{ after = '1ms' }}\nlinger = '1ms'\nprepare = 'echo made >made'\nsender = '{sender}'\nreceiver = 'exec sleep 600'\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    let race = |file: &Path| {
+        let mut race = Command::new(env!("CARGO_BIN_EXE_paceline"));
+        race.arg("race").arg(file).args(["--real", "--run-programs"]).env("TMPDIR", folder.path());
+        race.stdout(Stdio::null()).stderr(Stdio::piped());
+        race
+    };
+    let left = || {
+        let all = std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path());
+        all.filter(|path| path.join("shared/made").exists()).count()
+    };
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let long = written(600, &format!("echo begun >{}; exec sleep 600", begun.display()));
+    let mut killed = race(&long).spawn().unwrap();
+    until("the program runs, or cannot", || begun.exists() || killed.try_wait().unwrap().is_some());
+    let _ = killed.kill();
+    let output = killed.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("network namespaces") || errors.contains("gives no interface") {
+        return skipped(test, &errors);
+    }
+    assert!(begun.exists() && left() == 1, "{errors}");
+    // It fails, for nothing passes the path, so that its own stays, which is said; and that stays with the one after it.
+    for kept in 1..=2 {
+        let output = race(&written(1, "exec sleep 600")).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("what programs of the failed runs wrote is in "), "{errors}");
+        assert_eq!(left(), kept, "{errors}");
+    }
+    drop(turn);
 }

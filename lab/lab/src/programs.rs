@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use paceline_experiment::ProgramPlaces;
-use tempfile::TempDir;
 
 use crate::contestant::Contestant;
 use crate::flow_logs::plain;
@@ -15,6 +14,10 @@ use crate::record::Record;
 use crate::run::World;
 use crate::runner::Progress;
 use crate::scenario::Plan;
+
+use self::temporary::Temporary;
+
+mod temporary;
 
 /// What is permitted to programs, and what is kept of them.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +60,7 @@ pub enum ProgramsError {
 pub struct Programs {
     folder: PathBuf,
     /// Where nothing is to be kept: gone with this.
-    temporary: Option<TempDir>,
+    temporary: Option<Temporary>,
     versions: BTreeMap<String, String>,
 }
 
@@ -104,8 +107,14 @@ impl Programs {
         let (folder, temporary) = match &settings.keep {
             Some(folder) => (made(folder)?, None),
             None => {
-                let temporary = TempDir::with_prefix("paceline-programs-")
-                    .map_err(|source| ProgramsError::Folder { folder: std::env::temp_dir(), source })?;
+                let within = std::env::temp_dir();
+                let temporary = Temporary::new(&within).and_then(|temporary| {
+                    if programs.iter().any(|program| program.user.is_some()) {
+                        temporary.open_to_users()?;
+                    }
+                    Ok(temporary)
+                });
+                let temporary = temporary.map_err(|source| ProgramsError::Folder { folder: within, source })?;
                 (temporary.path().to_owned(), Some(temporary))
             }
         };
@@ -159,7 +168,7 @@ impl Programs {
 
     /// The race is over. Where runs failed, what they wrote stays, and this says where.
     pub fn end(self, failed: bool) -> Option<String> {
-        let kept = self.temporary.filter(|_| failed).map(TempDir::keep);
+        let kept = self.temporary.filter(|_| failed).map(Temporary::keep);
         kept.map(|folder| format!("what programs of the failed runs wrote is in {}", folder.display()))
     }
 }

@@ -17,7 +17,7 @@ use paceline_emulator::command::reentered;
 use paceline_experiment::program::{Program, ProgramOutcome, ProgramPlaces};
 use paceline_experiment::{Config, Cross, Flow, Hooks, Outcome, Seed, Topology, Via, Way, Workload};
 use paceline_fixture::{mark, until, with_mark, without_harness};
-use paceline_linux::namespace;
+use paceline_linux::namespace::{self, Privilege};
 use paceline_path::Direction;
 use paceline_testbed::race::programs::{prepare, version};
 use paceline_testbed::race::{self, TestbedError};
@@ -364,6 +364,64 @@ fn commands_run_only_where_that_was_permitted() {
     assert!(!made.exists());
 }
 
+/// A user of this machine that is not root.
+fn another_user() -> Option<&'static str> {
+    ["daemon", "bin", "games"].into_iter().find(|name| paceline_linux::user::find(name).is_some())
+}
+
+fn another_user_runs_the_commands_where_this_is_root() {
+    let name = "another_user_runs_the_commands_where_this_is_root";
+    let (true, Some(user)) = (namespace::privilege() == Privilege::Root, another_user()) else {
+        eprintln!("skipped: {name}: it needs root, and another user");
+        return;
+    };
+    let folder = Folder::new();
+    // Where the other user finds it.
+    let binary = folder.0.join("binary");
+    fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    let binary = binary.display();
+    let writes = "id -un >who; touch $PACELINE_OUT/$PACELINE_ROLE; ";
+    let keys = serde_json::json!({
+        "user": user,
+        "version": "id -un",
+        "prepare": "id -un >prepared",
+        "sender": format!("{writes} exec {binary} {GIVE} $PACELINE_PEER $PACELINE_PORT"),
+        "receiver": format!("cat $PACELINE_SHARED/prepared; {writes} exec {binary} {TAKE} $PACELINE_PORT"),
+    });
+    let shared = folder.places().shared;
+    assert_eq!(version(&program(keys.clone()), &shared).unwrap().as_deref(), Some(user));
+    prepare(&program(keys.clone()), None, &shared).unwrap();
+    let (outcome, program_outcome) = alone(keys, &folder).unwrap();
+    assert!(outcome.flows[0].packets_arrived > 200);
+    // A signal of ours reaches another user's processes too.
+    assert_eq!([program_outcome.sender.signal, program_outcome.receiver.signal], [Some(15); 2]);
+    for side in ["sender", "receiver"] {
+        assert_eq!(folder.read(0, &format!("{side}/who")), format!("{user}\n"));
+        assert!(folder.places().of_flow(0).join(side).join(side).exists());
+    }
+    assert!(folder.read(0, "receiver.out").starts_with(user));
+    let unknown = config(vec![flow(program(serde_json::json!({ "user": "no such user" })))], Vec::new(), 1);
+    let text = race::check(unknown.topology.graph(), &unknown.flows, &[]).unwrap_err().to_string();
+    assert_eq!(text, "--real: own@program: user: this machine has no user 'no such user'; name one that it has");
+}
+
+fn sixty_four_programs_race_and_more_are_refused() {
+    let flows = |count: usize| vec![flow(program(serde_json::json!({}))); count];
+    let graph = config(Vec::new(), Vec::new(), 1).topology.graph().clone();
+    race::check(&graph, &flows(64), &[]).unwrap();
+    let error = race::check(&graph, &flows(65), &[]).unwrap_err().to_string();
+    assert_eq!(error, "--real: more than 64 flows of programs; run fewer");
+    let folder = Folder::new();
+    let udp = serde_json::json!({
+        "ready_within": "2min",
+        "sender": this(&format!("{GIVE_UDP} $PACELINE_PEER $PACELINE_PORT")),
+        "receiver": this(&format!("{TAKE_UDP} $PACELINE_PORT")),
+    });
+    let outcome = race(vec![flow(program(udp)); 64], Vec::new(), 1000, &folder).unwrap();
+    let arrived = |flow: &&paceline_experiment::FlowOutcome| flow.packets_arrived > 0;
+    assert_eq!(outcome.flows.iter().filter(arrived).count(), 64);
+}
+
 /// The network namespaces that any process is in.
 fn namespaces() -> BTreeSet<PathBuf> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -489,7 +547,7 @@ fn give_udp(host: &str, port: &str) -> ExitCode {
 }
 
 /// By name, as the test harness would have them.
-const TESTS: [(&str, fn()); 12] = [
+const TESTS: [(&str, fn()); 14] = [
     ("a_program_sends_over_the_path_and_is_asked_to_end", a_program_sends_over_the_path_and_is_asked_to_end),
     (
         "a_command_finds_its_variables_and_leaves_figures_and_logs",
@@ -510,6 +568,8 @@ const TESTS: [(&str, fn()); 12] = [
     ),
     ("versions_are_asked_and_what_is_prepared_is_there", versions_are_asked_and_what_is_prepared_is_there),
     ("commands_run_only_where_that_was_permitted", commands_run_only_where_that_was_permitted),
+    ("another_user_runs_the_commands_where_this_is_root", another_user_runs_the_commands_where_this_is_root),
+    ("sixty_four_programs_race_and_more_are_refused", sixty_four_programs_race_and_more_are_refused),
     ("kill_9_of_the_race_leaves_nothing", kill_9_of_the_race_leaves_nothing),
 ];
 

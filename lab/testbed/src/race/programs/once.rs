@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::chown;
 use std::path::Path;
 use std::time::Duration;
 
-use paceline_emulator::command::tree::{ProcessTree, TreeSetting};
+use paceline_emulator::command::tree::{ProcessTree, TreeSetting, UserId};
 use paceline_experiment::program::Program;
 use paceline_linux::namespace::Namespace;
 use rustix::process::Signal;
@@ -33,7 +34,7 @@ pub fn version(program: &Program, shared: &Path) -> Result<Option<String>, FlowE
     Ok(line(&out).or_else(|| line(&err)))
 }
 
-/// Runs the command `prepare` of a program, for flows of this many bytes where they have an end.
+/// Runs the command `prepare` of a program as its user, to whom the folder belongs from then on, for flows of this many bytes where they have an end.
 ///
 /// # Errors
 /// When the command fails, or takes longer than a minute.
@@ -66,6 +67,10 @@ fn run(
     let system = |source: io::Error| FlowError::System { flow: name(program), source };
     let namespace = |source| FlowError::Namespace { flow: name(program), source };
     let shared = std::path::absolute(shared).map_err(system)?;
+    let user = program.user.as_deref().and_then(user);
+    if let Some(UserId { user, group }) = user {
+        chown(&shared, Some(user), Some(group)).map_err(system)?;
+    }
     let files = ["out", "err"].map(|kind| shared.join(format!("{}.{key}.{kind}", program.name)));
     let [out, err] = files.each_ref().map(File::create);
     let setting = TreeSetting {
@@ -74,7 +79,7 @@ fn run(
         folder: shared.clone(),
         outputs: [out.map_err(system)?, err.map_err(system)?],
         ready: None,
-        user: program.user.as_deref().and_then(user),
+        user,
     };
     let apart = Namespace::create().map_err(namespace)?;
     let mut tree = ProcessTree::start(setting, &apart).map_err(namespace)?;
