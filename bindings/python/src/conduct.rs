@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline_cc::foreign::printable;
 use paceline_lab::runner::{Batch, Progress};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -15,6 +16,9 @@ const SIGNALS: Duration = Duration::from_millis(50);
 
 /// How often a watcher is called while nothing is new. 1 s: in real time a run takes its time (our choice).
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// Characters of a line of a command that are shown (our choice).
+const LONGEST: usize = 500;
 
 /// How far a list of runs is, and whether it is to end.
 #[derive(Default)]
@@ -26,6 +30,14 @@ pub(crate) struct Course {
 }
 
 impl Progress for Course {
+    fn command(&self, line: &str) {
+        // A line of a script is not to pass for a command of its own.
+        let lines: Vec<String> = line.lines().map(|line| printable(line, LONGEST)).collect();
+        let text = lines.join("\n  | ") + "\n";
+        // Who has closed it does not read it.
+        let _ = Python::attach(|py| py.import("sys")?.getattr("stderr")?.call_method1("write", (text,)).map(drop));
+    }
+
     fn begin(&self, batch: &Batch) {
         self.due.fetch_add(batch.tasks, Ordering::Relaxed);
     }

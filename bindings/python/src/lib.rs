@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod gym;
 mod judge;
+mod programs;
 mod real;
 mod records;
 mod run;
@@ -41,6 +42,7 @@ mod _paceline {
         controller::values::{Ack, Acked, Env, Hop, Loss, Lost, RateSample, Restart, Sent, Telemetry, Timeout},
         gym::{Batch, register_policy},
         judge::{conform, evaluate, replay},
+        programs::tend,
         real::{Server, send},
         records::{Records, read_records},
         run::{Failed, run},

@@ -1,6 +1,7 @@
 //! Runs of all contestants, on threads of their own: the interpreter goes on meanwhile, and can stop them.
 
 use std::cell::RefCell;
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +12,15 @@ use paceline_cc::observe::{Observer, both};
 use paceline_experiment::{Flow, SharedTap, Subject, Tap};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::flow_logs::FlowLogError;
-use paceline_lab::programs::{ProgramSettings, permitted};
+use paceline_lab::programs::{ProgramSettings, Programs, ProgramsError, permitted};
 use paceline_lab::race::{self, Settings};
 use paceline_lab::real::{self, RealError};
 use paceline_lab::record::Run;
 use paceline_lab::run::{Observers, RunError, World};
 use paceline_lab::run_logs::RunLogs;
-use paceline_lab::runner::{Attempt, Cause, Failure, Runner, Task, TaskLabel};
+use paceline_lab::runner::{Attempt, Cause, Failure, Runner, RunnerError, Task, TaskLabel};
 use paceline_lab::scenario::{KeyError, Options, Plan};
-use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType};
 
@@ -30,6 +31,7 @@ use crate::controller::{
 };
 use crate::error;
 use crate::events::{Events, Row};
+use crate::programs;
 use crate::real::interrupt as interrupt_calls;
 use crate::records::{Finished, Records};
 use crate::scenario::{self, Given};
@@ -78,7 +80,7 @@ impl Failed {
 struct Order {
     step: Option<Nanos>,
     events: bool,
-    /// In which world, where event logs are written, and all that a race of the command is given besides.
+    /// In which world, where event logs are written, whether programs run, and all that a race of the command is given besides.
     settings: Settings,
     course: Course,
 }
@@ -88,6 +90,16 @@ struct Job<'a> {
     contestant: &'a Contestant,
     plan: &'a Plan,
     order: &'a Order,
+    programs: Option<&'a Programs>,
+}
+
+/// Why no run was begun.
+#[derive(Debug, thiserror::Error)]
+enum Unbegun {
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+    #[error(transparent)]
+    Runner(#[from] RunnerError<Unfinished>),
 }
 
 /// Why a run did not reach its end.
@@ -125,6 +137,8 @@ pub(crate) fn run(
     events: bool,
     logs: Option<PathBuf>,
     real: bool,
+    run_programs: bool,
+    keep: Option<PathBuf>,
     watch: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Records> {
     let py = scenario.py();
@@ -138,9 +152,10 @@ pub(crate) fn run(
     let plans = scenario::plans(py, &source)?;
     let Some(first) = plans.first() else { return Ok(Records::default()) };
     let world = if real { World::Real } else { World::Sim };
-    permitted(first, world, &ProgramSettings::default()).map_err(|problem| {
+    let programs = ProgramSettings { run: run_programs, keep, skip_missing: false };
+    permitted(first, world, &programs).map_err(|problem| {
         let text = problem.to_string().replace("--effective shows", "Scenario.effective() shows");
-        let text = text.replace("add --run-programs", "race them by the command, paceline race --real --run-programs");
+        let text = text.replace("add --run-programs", "add run_programs=True");
         error::scenario_error(py, Some("contestants"), text)
     })?;
     let contestants = &first.scenario.contestants;
@@ -155,6 +170,9 @@ pub(crate) fn run(
             return Err(error::scenario_error(py, Some("contestants"), what));
         }
         real::acquire().map_err(|problem| PyOSError::new_err(in_python(&problem)))?;
+        if run_programs {
+            programs::acquire(py)?;
+        }
     }
     world.check(contestants, &plans).map_err(|problem| {
         let key = match &problem {
@@ -167,12 +185,9 @@ pub(crate) fn run(
     let order = Order {
         step: step.map(|given| given.unwrap_or_else(|| paceline_lab::run::step(first))),
         events,
-        settings: Settings { world, events: logs, ..Settings::default() },
+        settings: Settings { world, events: logs, programs, ..Settings::default() },
         course: Course::default(),
     };
-    let job = |contestant, plan| Job { contestant, plan, order: &order };
-    let jobs: Vec<Job<'_>> =
-        contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| job(contestant, plan))).collect();
     let look = |ends: bool| {
         let Some(scope) = Racing::current().filter(|_| real) else { return Ok(()) };
         if ends {
@@ -180,10 +195,29 @@ pub(crate) fn run(
         }
         interrupt_calls(py, scope.overdue())
     };
-    let ended =
-        order.course.conduct(py, watch, look, || Runner::new(world.threads(threads), &order.course).each(&jobs))?;
+    let work = || -> Result<_, Unbegun> {
+        let settings = &order.settings.programs;
+        let (programs, _) = Programs::ready(&mut contestants.clone(), first, world, settings, &order.course)?;
+        let job = |contestant, plan| Job { contestant, plan, order: &order, programs: programs.as_ref() };
+        let jobs = contestants.iter().flat_map(|contestant| plans.iter().map(move |plan| (contestant, plan)));
+        let jobs: Vec<Job<'_>> = jobs.map(|(contestant, plan)| job(contestant, plan)).collect();
+        let results = Runner::new(world.threads(threads), &order.course).each(&jobs)?;
+        drop(jobs);
+        let failed = results.iter().any(Result::is_err);
+        Ok((results, programs.and_then(|programs| programs.end(failed))))
+    };
+    let (results, kept) = order.course.conduct(py, watch, look, work)?.map_err(|problem| match problem {
+        Unbegun::Programs(problem @ ProgramsError::Folder { .. }) => {
+            PyOSError::new_err(problem.to_string().replace("--keep DIR", "keep=DIR"))
+        }
+        Unbegun::Programs(problem) => error::scenario_error(py, Some("programs"), problem.to_string()),
+        Unbegun::Runner(problem) => PyRuntimeError::new_err(problem.to_string()),
+    })?;
+    if let Some(kept) = kept.and_then(|kept| CString::new(kept).ok()) {
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &kept, 2)?;
+    }
     let mut records = Records::default();
-    for result in ended.map_err(|problem| PyRuntimeError::new_err(problem.to_string()))? {
+    for result in results {
         match result {
             Ok(finished) => records.finished.push(finished),
             Err(failure) => records.failures.push(Py::new(py, failed(py, failure))?),
@@ -246,7 +280,7 @@ impl Job<'_> {
         ends: &dyn Fn() -> bool,
         fault: impl Fn() -> Option<Fault>,
     ) -> Result<Attempt<Finished>, Unfinished> {
-        let Self { contestant, plan, order } = self;
+        let Self { contestant, plan, order, programs } = self;
         if order.course.stop.load(Ordering::Relaxed) {
             return Err(RunError::Stopped.into());
         }
@@ -254,7 +288,16 @@ impl Job<'_> {
         let wanted = taps.wanted();
         let taps = Arc::new(Mutex::new(taps));
         let tap = wanted.then(|| Arc::clone(&taps) as SharedTap);
-        let observers = Observers { sample_every: order.step, tap, abort, ends: Some(ends), ..Observers::default() };
+        let places = programs.map(|programs| programs.places(contestant, plan.number));
+        let programs_at = places.clone();
+        let observers = Observers {
+            sample_every: order.step,
+            tap,
+            abort,
+            programs: programs_at,
+            ends: Some(ends),
+            ..Observers::default()
+        };
         let ended = paceline_lab::run::run(plan, contestant, order.settings.world, &observers);
         if let Some(fault) = fault() {
             return Err(Unfinished::Controller(fault));
@@ -263,12 +306,16 @@ impl Job<'_> {
         let trusted = ended.trusted();
         let taps = std::mem::take(&mut *taps.lock().unwrap_or_else(PoisonError::into_inner));
         let events = taps.finish()?;
-        Ok(Attempt { output: Finished { run: Run::of(plan, contestant, ended)?, events }, trusted })
+        let mut run = Run::of(plan, contestant, ended)?;
+        if let (Some(programs), Some(places)) = (programs, places) {
+            programs.over(&places, &mut run.record);
+        }
+        Ok(Attempt { output: Finished { run, events }, trusted })
     }
 
     /// What sees the run.
     fn taps(&self) -> Result<Taps, FlowLogError> {
-        let Self { contestant, plan, order } = self;
+        let Self { contestant, plan, order, .. } = self;
         let logs = race::logs(contestant, plan, &order.settings)?;
         Ok(Taps { events: order.events.then(Events::default), logs })
     }

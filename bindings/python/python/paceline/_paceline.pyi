@@ -70,8 +70,11 @@ def run(
     events: bool,
     logs: Optional[str],
     real: bool,
+    run_programs: bool,
+    keep: Optional[str],
     progress: Optional[Callable[[int, int], object]],
 ) -> Records: ...
+def tend(arguments: list[str]) -> int: ...
 def read_records(path: str) -> Records: ...
 def evaluate(
     name: str, quick: bool, only: list[str], threads: int, progress: Optional[Callable[[int, int], object]]

@@ -23,6 +23,8 @@ def run(
     series: Union[bool, str, float] = False,
     events: Union[bool, str, os.PathLike[str]] = False,
     real: bool = False,
+    run_programs: bool = False,
+    keep: Union[str, os.PathLike[str], None] = None,
     failures: Literal["raise", "keep"] = "raise",
     progress: _progress.Progress = None,
 ) -> Records:
@@ -38,7 +40,9 @@ def run(
     --real`` does; it needs root, or user namespaces and a process with a single thread. Controllers in Python run ``@udp``, ``@alcc``
     and ``@icn``. A call of theirs that takes longer than 3 s ends its run.
 
-    A scenario with programs of others (``NAME@program``) has commands, which run only by ``paceline race --real --run-programs``.
+    A scenario with programs of others (``NAME@program``) has commands: they run only with ``run_programs``, and each is printed before on
+    standard error; read those of a stranger (:meth:`Scenario.effective`). What programs write is kept in the folder ``keep``, without it
+    only of failed runs, in a temporary one that a warning names.
 
     In the simulator scenario and seed determine everything in the result. Other threads of Python go on meanwhile; Ctrl-C stops it.
 
@@ -53,13 +57,19 @@ def run(
         raise wrong("failures", f"failures: {failures!r} is neither 'raise' nor 'keep'")
     if not isinstance(events, (bool, str, os.PathLike)) or events == "":
         raise wrong("events", f"events: {events!r} is neither True nor False nor a folder")
-    if not isinstance(real, bool):
-        raise wrong("real", f"real: {real!r} is neither True nor False")
+    for name, value in (("real", real), ("run_programs", run_programs)):
+        if not isinstance(value, bool):
+            raise wrong(name, f"{name}: {value!r} is neither True nor False")
+    if run_programs and not real:
+        raise wrong("run_programs", "run_programs: programs run in real time only; add real=True")
+    if keep is not None and not run_programs:
+        raise wrong("keep", "keep: it is for what programs write; add run_programs=True")
     folder_of_logs = None if isinstance(events, bool) else os.fspath(events)
     what, folder = unpacked(scenario)
     options = given(contestants, runs, seed, seconds, set)
     with _progress.watching(progress) as tell:
-        compiled = _paceline.run(what, folder, options, threads, series, events is True, folder_of_logs, real, tell)
+        kept = None if keep is None else os.fspath(keep)
+        compiled = _paceline.run(what, folder, options, threads, series, events is True, folder_of_logs, real, run_programs, kept, tell)
         records = Records(compiled)
     if records.failures and failures == "raise":
         cause = next((failed.exception for failed in records.failures if failed.exception), None)
