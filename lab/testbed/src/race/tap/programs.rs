@@ -141,6 +141,10 @@ impl Outside {
     /// A packet on the way back left its last hop. Its round trip, where one was timed.
     pub(super) fn acknowledged(&mut self, at: Time, packet: &[u8]) -> Option<Nanos> {
         let Some((Connection::Tcp { tcp, .. }, Some(segment))) = self.connection(packet, false) else { return None };
+        // Of a reset, mostly: a number that is not valid has half a chance to look like one of all that was sent.
+        if !acknowledges(packet) {
+            return None;
+        }
         tcp.acknowledged(at.as_nanos() as i64, &segment)?.rtt.map(Nanos::from_nanos)
     }
 
@@ -193,6 +197,11 @@ fn begins_quic(datagram: &[u8]) -> bool {
     let Some([first, version @ ..]) = datagram.get(8..) else { return false };
     let Some(version) = version.first_chunk::<4>().copied().map(u32::from_be_bytes) else { return false };
     first & 0xc0 == 0xc0 && (matches!(version, 1 | VERSION_2) || version >> 8 == 0x00ff_0000)
+}
+
+/// Whether a segment has the flag ACK, without which its acknowledgement number is not valid (RFC 9293 section 3.1).
+fn acknowledges(packet: &[u8]) -> bool {
+    matches!(frame::upper(packet), Some((TCP, Some(segment))) if segment.get(13).is_some_and(|flags| flags & 16 != 0))
 }
 
 /// A segment from its header on.
@@ -311,6 +320,7 @@ mod tests {
     fn tcp_has_retransmissions_round_trips_and_goodput() {
         const SYN: u8 = 2;
         const ACK: u8 = 16;
+        const RST: u8 = 4;
         let ports = [20_000, 40_000];
         let back = [40_000, 20_000];
         let mut path = Seen::new(Flow { workload: Workload::Bytes(paceline_cc::Bytes(3_000)), ..flow() });
@@ -329,6 +339,11 @@ mod tests {
         path.crosses(&packet(false, TCP, 3, &tcp(back, 150, 2_000, 0, ACK)), false, 51, 61);
         path.crosses(&packet(true, TCP, 6, &tcp(ports, 2_000, 150, 1_000, ACK)), true, 62, 72);
         path.crosses(&packet(false, TCP, 4, &tcp(back, 150, 4_000, 0, ACK)), false, 72, 82);
+        // A receiver that has closed resets what still comes, and acknowledges nothing by that.
+        let last = packet(true, TCP, 9, &tcp(ports, 4_000, 150, 500, ACK));
+        path.enters(&last, true, 82);
+        path.tap.dropped(&Seen::passage(&last, true, 82, 83, false));
+        path.crosses(&packet(false, TCP, 5, &tcp(back, 150, 4_500, 0, RST)), false, 83, 84);
         // ICMP between the two, and packets of others, are no part of it.
         path.crosses(&packet(true, ICMP, 7, &[0; 64]), true, 83, 84);
         let mut stranger = packet(true, TCP, 8, &tcp(ports, 1, 1, 100, ACK));
@@ -339,8 +354,8 @@ mod tests {
         let (sender, receiver) = (ended(None), ended(Some(0)));
         let outcome = path.finish(ProgramOutcome { sender, receiver, ..ProgramOutcome::default() });
         let flow = &outcome.flows[0];
-        assert_eq!((flow.packets_entered, flow.packets_arrived, flow.packets_dropped), (4, 3, 1));
-        assert_eq!((flow.wire_bytes_arrived, flow.ack_split.count), (3 * 1_040, 4));
+        assert_eq!((flow.packets_entered, flow.packets_arrived, flow.packets_dropped), (5, 3, 2));
+        assert_eq!((flow.wire_bytes_arrived, flow.ack_split.count), (3 * 1_040, 5));
         // Of the first segment alone: what is sent again ends a measurement (Karn).
         assert_eq!((flow.rtt.count(), flow.rtt.min_ms()), (1, Some(20.0)));
         let of = seen(&outcome);
