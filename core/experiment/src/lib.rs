@@ -44,5 +44,5 @@ pub use telemetry::{Faults, FlowTelemetry, Impostor, NamedLosses, ReportTrace, T
 pub use topology::{ContentRouter, Graph, GraphError, GraphHop, Topology};
 pub use truth::Truth;
 pub use via::{DrivenBy, Handover, Via};
-pub use when::{Change, Condition, Does, Fired, Trigger, When};
+pub use when::{Agenda, Change, Changer, Condition, Does, Fired, Trigger, When};
 pub use workload::{AppTurn, Application, Arrivals, Gaps, NewFlow};

@@ -5,6 +5,10 @@ use paceline_path::PathChange;
 
 use crate::config::Workload;
 
+mod agenda;
+
+pub use agenda::{Agenda, Changer};
+
 /// What changes when a flow's controller comes into a state; [`crate::Flow::when`] has those that watch its flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct When {

@@ -483,7 +483,7 @@ impl<'t> World<'t> {
             self.retire(number);
         }
         let routers = self.content.outcomes(&self.nodes);
-        let fired = self.whens.fired;
+        let fired = self.whens.fired().to_vec();
         let whole = self.recorder.finish(graph, hops, self.events);
         let mut outcome = Outcome { failure: self.failure, routers, fired, ..whole };
         let flows: Vec<Flow> = self.families.into_iter().map(|family| family.flow).collect();

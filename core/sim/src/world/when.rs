@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use paceline_cc::observe::{Event, Observer};
-use paceline_cc::{Bytes, Controller, Nanos, Time};
-use paceline_experiment::{Application, Change, Does, Fired, Flow, Layer, Trigger, Workload};
-use paceline_path::PathChange;
+use paceline_cc::{Bytes, Controller, Time};
+use paceline_experiment::{Agenda, Application, Change, Changer, Does, Fired, Flow, Layer, Trigger, When, Workload};
 
 use super::World;
 use crate::families::Pause;
@@ -20,12 +19,7 @@ const ENDLESS: u64 = u64::MAX / 2;
 pub(super) struct Whens {
     /// In the order of their numbers.
     watched: Vec<Watched>,
-    /// What is decided and has not been done.
-    pending: Vec<Pending>,
-    /// Who changed what last, by key.
-    owners: Vec<(Key, u64)>,
-    acts: u64,
-    pub(super) fired: Vec<Fired>,
+    agenda: Agenda,
 }
 
 struct Watched {
@@ -34,49 +28,6 @@ struct Watched {
     trigger: Trigger,
     /// Its controller has had an event since it was looked at.
     stirred: Arc<AtomicBool>,
-}
-
-struct Pending {
-    at: Time,
-    /// Number of the trigger.
-    number: u32,
-    act: u64,
-    what: What,
-}
-
-enum What {
-    /// The changes of the trigger at this place.
-    Do(usize),
-    /// What was in force before them, by key.
-    Return(Vec<(Key, Change)>),
-}
-
-/// What a change is of: of two changes of one key the later one stays.
-#[derive(Clone, Copy, PartialEq)]
-enum Key {
-    Rate(u32),
-    Delay(u32),
-    Loss(u32),
-    Reorder(u32),
-    PolicerRate(u32),
-    Outage(u32),
-    Application(u32),
-}
-
-impl Key {
-    fn of(change: &Change) -> Self {
-        match change {
-            Change::Application { flow, .. } => Self::Application(*flow),
-            Change::Path { hop, change } => match change {
-                PathChange::Rate(_) | PathChange::RateBy(_) => Self::Rate(*hop),
-                PathChange::Delay(_) => Self::Delay(*hop),
-                PathChange::Loss(_) => Self::Loss(*hop),
-                PathChange::Reorder(_) => Self::Reorder(*hop),
-                PathChange::PolicerRate(_) => Self::PolicerRate(*hop),
-                PathChange::Outage(_) => Self::Outage(*hop),
-            },
-        }
-    }
 }
 
 /// Notes that a controller has had an event.
@@ -110,24 +61,18 @@ impl Whens {
     /// When something that is decided is to be done.
     #[inline]
     pub(super) fn next(&self) -> Time {
-        if self.pending.is_empty() { Time::NEVER } else { self.first() }
+        self.agenda.next()
     }
 
-    fn first(&self) -> Time {
-        self.pending.iter().map(|pending| pending.at).min().unwrap_or(Time::NEVER)
+    /// What has acted.
+    pub(super) fn fired(&self) -> &[Fired] {
+        self.agenda.fired()
     }
 
     /// A controller that is watched has had an event.
     #[inline]
     pub(super) fn is_stirred(&self) -> bool {
         self.watched.iter().any(|one| one.stirred.load(Ordering::Relaxed))
-    }
-
-    /// Takes out what is to be done first of what is due.
-    fn take_due(&mut self, now: Time) -> Option<Pending> {
-        let due = self.pending.iter().enumerate().filter(|(_, pending)| pending.at <= now);
-        let first = due.min_by_key(|(_, pending)| (pending.at, pending.number, pending.act))?.0;
-        Some(self.pending.remove(first))
     }
 }
 
@@ -145,11 +90,7 @@ impl World<'_> {
                 continue;
             }
             if let Some(fired) = trigger.see(now, live.ends.steering().controller()) {
-                let at = now + trigger.when().delay;
-                self.whens.fired.push(fired);
-                self.whens.acts += 1;
-                let act = self.whens.acts;
-                self.whens.pending.push(Pending { at, number: fired.when, act, what: What::Do(place) });
+                self.whens.agenda.decide(fired, trigger.when());
             }
         }
         self.change();
@@ -157,46 +98,9 @@ impl World<'_> {
 
     /// Does what is due.
     pub(super) fn change(&mut self) {
-        while let Some(Pending { number, act, what, .. }) = self.whens.take_due(self.now) {
-            match what {
-                What::Do(place) => {
-                    let when = self.whens.watched[place].trigger.when().clone();
-                    if let Some(tap) = &mut self.tap {
-                        tap.on_when(self.now, &when);
-                    }
-                    let before = when.set.iter().filter_map(|change| self.apply(change, act)).collect();
-                    if let Some(lasts) = when.lasts {
-                        let at = self.now + lasts.max(Nanos::from_nanos(1));
-                        self.whens.pending.push(Pending { at, number, act, what: What::Return(before) });
-                    }
-                }
-                What::Return(before) => {
-                    for (key, change) in before {
-                        if self.whens.owners.contains(&(key, act)) {
-                            self.apply(&change, act);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// One change; answers what was in force.
-    fn apply(&mut self, change: &Change, act: u64) -> Option<(Key, Change)> {
-        let before = match change {
-            Change::Path { hop, change } => {
-                let before = self.hops.change(*hop, self.now, *change)?;
-                Change::Path { hop: *hop, change: before }
-            }
-            Change::Application { flow, does } => {
-                let before = self.set_application(*flow, does)?;
-                Change::Application { flow: *flow, does: before }
-            }
-        };
-        let key = Key::of(&before);
-        self.whens.owners.retain(|(other, _)| *other != key);
-        self.whens.owners.push((key, act));
-        Some((key, before))
+        let mut agenda = std::mem::take(&mut self.whens.agenda);
+        agenda.act(self.now, self);
+        self.whens.agenda = agenda;
     }
 
     /// What the application of a running flow does from now on; answers what it did.
@@ -249,5 +153,24 @@ impl World<'_> {
         }
         self.release(number);
         Some(before)
+    }
+}
+
+impl Changer for World<'_> {
+    fn on_when(&mut self, when: &When) {
+        if let Some(tap) = &mut self.tap {
+            tap.on_when(self.now, when);
+        }
+    }
+
+    fn apply(&mut self, change: &Change) -> Option<Change> {
+        Some(match change {
+            Change::Path { hop, change } => {
+                Change::Path { hop: *hop, change: self.hops.change(*hop, self.now, *change)? }
+            }
+            Change::Application { flow, does } => {
+                Change::Application { flow: *flow, does: self.set_application(*flow, does)? }
+            }
+        })
     }
 }
