@@ -11,6 +11,7 @@ use crate::config::{Flow, Way};
 use crate::endpoints::NotSimulated;
 use crate::media::StreamOutcome;
 use crate::program::ProgramOutcome;
+use crate::record::mbps;
 use crate::telemetry::TelemetryOutcome;
 use crate::topology::Graph;
 use crate::when::Fired;
@@ -237,6 +238,17 @@ impl Outcome {
             let route = flows.get(outcome.index).and_then(|flow| self.graph.route(flow.way)).unwrap_or_default();
             let least = route.iter().filter_map(|hop| capacity(*hop, outcome.start, outcome.end)).min();
             outcome.capacity_bytes = least;
+        }
+    }
+
+    /// Notes in the series what the link that is shown could carry, of a run that knows it at the end.
+    pub fn show_capacity(&mut self, capacity: impl Fn(Time, Time) -> Option<u64>) {
+        let Some(Series { step, capacity_mbps, .. }) = &mut self.series else { return };
+        let mut from = Time::ZERO;
+        for point in capacity_mbps {
+            let to = from + *step;
+            *point = capacity(from, to).map_or(0.0, |bytes| mbps(bytes, *step));
+            from = to;
         }
     }
 

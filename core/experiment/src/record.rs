@@ -310,7 +310,7 @@ fn digits(flows: usize) -> u8 {
     if flows <= FINE_FLOWS { FINE } else { 2 }
 }
 
-fn mbps(bytes: u64, step: Nanos) -> f64 {
+pub(crate) fn mbps(bytes: u64, step: Nanos) -> f64 {
     bytes as f64 * 8e3 / step.as_nanos() as f64
 }
 

@@ -22,13 +22,15 @@ use paceline_cc::{Codepoint, Nanos, Time};
 use paceline_experiment::DumbbellWay;
 use paceline_linux::clock::{Clock, Lateness, Sleeper, Wake};
 use paceline_linux::thread::{Scheduling, cpu_time};
-use paceline_path::{Air, Contents, Count, DelaySplit, DropReason, DroppedPacket, LinkStats, Packet, Path};
+use paceline_path::{Air, Contents, Count, DelaySplit, DropReason, DroppedPacket, LinkStats, Packet, Path, Schedule};
 use priority::Priority;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use turns::{Rest, Turns};
 
+pub use changes::PathChanger;
 pub use transit::HopWriter;
 
+mod changes;
 mod handover;
 mod priority;
 mod transit;
@@ -44,6 +46,8 @@ pub struct Setup {
     pub clock: Clock,
     /// A packet released later than this after it was due counts as late; [`Lateness::BOUND`] unless there is a reason.
     pub bound: Nanos,
+    /// Who changes the paths meanwhile, where someone does.
+    pub changer: Option<Box<dyn PathChanger>>,
 }
 
 /// Two ports and a path in each direction.
@@ -125,6 +129,8 @@ pub struct DirectionReport {
     pub refused: u64,
     /// Counters of the path's first link.
     pub link: Option<LinkStats>,
+    /// What that link served by, with what has changed meanwhile.
+    pub schedule: Option<Schedule>,
     /// What it did on the air; `None` where it is not a Wi-Fi link.
     pub air: Option<Air>,
 }
@@ -251,6 +257,7 @@ struct Runner {
     watch: Watch,
     /// Paths share a medium, so that what enters one of them matters for the others.
     shared: bool,
+    changer: Option<Box<dyn PathChanger>>,
 }
 
 /// A link that is carried.
@@ -300,32 +307,36 @@ struct Travelled {
 
 impl Runner {
     fn new(setup: Setup) -> Self {
-        let Setup { links, taps, clock, bound } = setup;
+        let Setup { links, taps, clock, bound, changer } = setup;
         let watch = Watch { clock, taps, lateness: Lateness::new(bound) };
         let shared = links.iter().any(|link| link.down.shares_medium() || link.up.shares_medium());
         let links = links.into_iter().enumerate().map(|(number, link)| Carried::new(number, link)).collect();
-        Self { links, watch, shared }
+        Self { links, watch, shared, changer }
     }
 
     fn run(mut self, stop: &Stop) -> Result<EmulatorReport, EmulatorError> {
         let clock = self.watch.clock;
         let mut priority = Priority::new(clock.now());
         let mut sleeper = Sleeper::new(clock);
-        let least = self.lanes().map(|lane| lane.path.least()).min();
-        let mut turns = Turns::new(least.unwrap_or(Nanos::ZERO));
+        let mut turns = Turns::new(self.least());
         let mut wake = Wake::Ready;
         while !stop.asked.load(Ordering::Acquire) {
             self.look(wake).map_err(EmulatorError::Wait)?;
+            let begun = clock.now();
             let watch = &mut self.watch;
             if self.shared {
                 turn_together(&mut self.links, watch)?;
             } else {
                 self.links.iter_mut().try_for_each(|link| link.turn(watch))?;
             }
+            if self.change(begun) {
+                turns.hold_for(self.least());
+            }
             let now = clock.now();
             priority.review(now);
             wake = if self.lanes().all(|lane| lane.drained) {
-                let due = self.lanes().map(Lane::due).min().unwrap_or(Time::NEVER);
+                let changes = self.changer.iter().map(|changer| changer.next());
+                let due = self.lanes().map(Lane::due).chain(changes).min().unwrap_or(Time::NEVER);
                 let (read, left) =
                     self.lanes().fold((0, 0), |(read, left), lane| (read + lane.read_now, left + lane.left_now));
                 let rest = turns.rest(now, due, read, left);
@@ -357,6 +368,24 @@ impl Runner {
         Ok(())
     }
 
+    /// Changes what is to be changed by `begun`, up to which everything has been read; answers whether anything was.
+    fn change(&mut self, begun: Time) -> bool {
+        let Some(changer) = self.changer.as_mut().filter(|changer| changer.next() <= begun) else { return false };
+        let links = &mut self.links;
+        changer.change(begun, &mut |path, change| {
+            let link = links.get_mut(path as usize / 2)?;
+            let lane = if path % 2 == 0 { &mut link.down } else { &mut link.up };
+            lane.time = lane.time.max(begun);
+            lane.path.change(lane.time, change)
+        });
+        true
+    }
+
+    /// The least time that any packet stays.
+    fn least(&self) -> Nanos {
+        self.lanes().map(|lane| lane.path.least()).min().unwrap_or(Nanos::ZERO)
+    }
+
     fn lanes(&self) -> impl Iterator<Item = &Lane> {
         self.links.iter().flat_map(|link| [&link.down, &link.up])
     }
@@ -374,7 +403,8 @@ impl Runner {
             Rest::Listen(from) => {
                 sleeper.doze(from)?;
                 let ports = self.links.iter().flat_map(|link| [link.near.fd(), link.far.fd()]);
-                let mut fds: Vec<PollFd<'_>> = ports.chain([stop.event.as_fd()]).map(readable).collect();
+                let bells = self.changer.iter().map(|changer| changer.bell());
+                let mut fds: Vec<PollFd<'_>> = ports.chain([stop.event.as_fd()]).chain(bells).map(readable).collect();
                 sleeper.wait(due, &mut fds)
             }
         }
@@ -600,6 +630,7 @@ impl Lane {
     fn finish(mut self, source: &dyn Port, end: Time) -> DirectionReport {
         self.report.overflowed = source.overflowed();
         self.report.link = self.path.stats(end.max(self.time)).cloned();
+        self.report.schedule = self.path.schedule().cloned();
         self.report.air = self.path.air();
         self.report.policed = self.path.policed();
         self.report

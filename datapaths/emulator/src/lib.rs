@@ -15,7 +15,7 @@ pub mod world;
 
 pub use emulator::{
     DirectionReport, DuplexLink, Emulator, EmulatorError, EmulatorReport, EmulatorTap, HopWriter, LinkReport, Passage,
-    Setup,
+    PathChanger, Setup,
 };
 pub use frame::{FlowKey, Frame};
 pub use port::{PacketSocket, Port, Tun};

@@ -207,7 +207,7 @@ impl WorldEnds {
             port.discard(clock)?;
         }
         let links = vec![DuplexLink { near: self.near_port.0, far: self.far_port.0, down, up, transit: [None, None] }];
-        let emulator = Emulator::start(Setup { links, taps, clock, bound })?;
+        let emulator = Emulator::start(Setup { links, taps, clock, bound, changer: None })?;
         Ok(EmulatedWorld { near: self.near, far: self.far, emulator })
     }
 }

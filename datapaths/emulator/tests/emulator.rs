@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 use paceline_cc::{Bytes, Codepoint, Nanos, Rate, Time};
 use paceline_emulator::frame::{self, Frame, FrameKind, Segmentation, Virtio};
 use paceline_emulator::log::LogLost;
-use paceline_emulator::{DuplexLink, Emulator, EmulatorError, EmulatorTap, HopWriter, Passage, Port, Setup};
+use paceline_emulator::{
+    DuplexLink, Emulator, EmulatorError, EmulatorTap, HopWriter, Passage, PathChanger, Port, Setup,
+};
 use paceline_experiment::MeteredHop;
 use paceline_linux::clock::{Clock, Lateness};
 use paceline_path::queue::{DropTail, QueueBound, Step, Threshold};
 use paceline_path::{
-    Delay, Direction, Link, LossModel, Packet, Path, Policer, PolicerAction, PolicerScope, QueueSpec, Schedule, Wifi,
-    build_link,
+    Delay, Direction, Link, LossModel, Packet, Path, PathChange, Policer, PolicerAction, PolicerScope, QueueSpec,
+    Schedule, Wifi, build_link,
 };
 use paceline_telemetry::{Edge, NodeRecord, RecordProfile, TelemetryHeader};
 use rustix::event::{EventfdFlags, eventfd};
@@ -142,7 +144,7 @@ fn link(near: Memory, far: Memory, down: Path<Frame>, up: Path<Frame>) -> Duplex
 
 fn setup(near: Memory, far: Memory, down: Path<Frame>) -> Setup {
     let links = vec![link(near, far, down, Path::new())];
-    Setup { links, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND }
+    Setup { links, taps: Vec::new(), clock: Clock::new(), bound: Lateness::BOUND, changer: None }
 }
 
 /// Waits until something holds; a minute is longer than any machine takes.
@@ -405,7 +407,8 @@ fn one_emulator_carries_several_links() {
     let links = vec![link(near, far, delayed(5), Path::new()), link(left, right, Path::new(), delayed(9))];
     let notes = Notes::default();
     let seen = Arc::clone(&notes.seen);
-    let setup = Setup { links, taps: vec![Box::new(notes)], clock: Clock::new(), bound: Lateness::BOUND };
+    let taps: Vec<Box<dyn EmulatorTap>> = vec![Box::new(notes)];
+    let setup = Setup { links, taps, clock: Clock::new(), bound: Lateness::BOUND, changer: None };
     let emulator = Emulator::start(setup).unwrap();
     wait_for(|| seen.lock().unwrap().iter().filter(|seen| seen.what == "left").count() == 5);
     let report = emulator.stop().unwrap();
@@ -417,6 +420,57 @@ fn one_emulator_carries_several_links() {
         seen.iter().filter(|seen| seen.what == "left").map(|seen| (seen.link, seen.id, seen.at)).collect();
     left.sort();
     assert_eq!(left, [(0, 0, ms(5)), (0, 1, ms(5)), (1, 0, ms(9)), (1, 1, ms(9)), (1, 2, ms(9))]);
+}
+
+/// Sets the rate of the first path as soon as it is asked to.
+struct Faster {
+    asked: Shared<Time>,
+    bell: Arc<OwnedFd>,
+}
+
+impl PathChanger for Faster {
+    fn next(&self) -> Time {
+        *self.asked.lock().unwrap()
+    }
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+    fn change(&mut self, now: Time, make: &mut dyn FnMut(u32, PathChange) -> Option<PathChange>) {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let asked = std::mem::replace(&mut *self.asked.lock().unwrap(), Time::NEVER);
+        assert!(asked <= now);
+        let faster = PathChange::Rate(Rate::from_mbps(12.0));
+        assert_eq!(make(0, faster), Some(PathChange::Rate(Rate::from_bytes_per_sec(1))));
+        assert_eq!([make(1, faster), make(2, faster)], [None, None], "nothing serves there");
+    }
+}
+
+#[test]
+fn a_path_changes_at_once_when_the_bell_rings() {
+    let (near, far) = (Memory::empty(), Memory::with(frames([(0, Codepoint::NotEct)])));
+    let written = Arc::clone(&near.written);
+    let queue = Box::new(DropTail::new(QueueBound::packets(2)));
+    // 25 minutes for the packet.
+    let down = Path::new().link(Link::new(Schedule::constant(Rate::from_bytes_per_sec(1)), queue));
+    let (asked, bell) = (Arc::new(Mutex::new(Time::NEVER)), Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()));
+    let notes = Notes::default();
+    let seen = Arc::clone(&notes.seen);
+    let changer = Faster { asked: Arc::clone(&asked), bell: Arc::clone(&bell) };
+    let links = vec![link(near, far, down, Path::new())];
+    let taps: Vec<Box<dyn EmulatorTap>> = vec![Box::new(notes)];
+    let clock = Clock::new();
+    let setup = Setup { links, taps, clock, bound: Lateness::BOUND, changer: Some(Box::new(changer)) };
+    let emulator = Emulator::start(setup).unwrap();
+    wait_for(|| seen.lock().unwrap().len() == 1);
+    let at = clock.now();
+    *asked.lock().unwrap() = at;
+    rustix::io::write(&bell, &1_u64.to_ne_bytes()).unwrap();
+    wait_for(|| written.lock().unwrap().len() == 1);
+    let report = emulator.stop().unwrap();
+    // A millisecond at the new rate, from the change on.
+    let left = seen.lock().unwrap().iter().find(|seen| seen.what == "left").unwrap().at;
+    assert!(left > at && report.links[0].down.schedule.is_some());
+    assert!(report.links[0].up.schedule.is_none());
 }
 
 /// A UDP packet over IPv6, with a hop-by-hop header before the UDP header.

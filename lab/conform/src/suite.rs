@@ -108,7 +108,7 @@ pub fn judge(
         .iter()
         .enumerate()
         .flat_map(|(index, (_, rules_of))| rigs(rules_of).into_iter().map(move |rig| (index, rig)))
-        // What a controller triggers, the simulator alone does.
+        // Cases in which a controller triggers something are of the simulator: what applications do cannot change in real time.
         .filter(|(_, rig)| !world.is_real() || rig.case().is_none_or(|case| case.whens() == 0))
         .collect();
     let ride = |(index, rig): &(usize, Rig)| Ride { contestant: contestants[*index].0.clone(), rig: *rig, world };

@@ -131,10 +131,6 @@ mod linux {
                 return Err(RealError::Tunnel { name: name.clone(), there });
             }
         }
-        if plans.iter().any(|plan| !plan.scenario.when.is_empty()) {
-            let problem = "what a controller triggers changes in the simulator alone; leave out --real, or [[when]]";
-            return Err(KeyError::new("when", problem).into());
-        }
         for contestant in contestants {
             for plan in plans {
                 let world: config::Config<paceline_emulator::Frame> = plan.world(contestant, None)?;

@@ -10,6 +10,7 @@ mod observers;
 pub mod race;
 pub mod tcp;
 pub mod tunnel;
+mod whens;
 mod workload;
 
 pub use endpoint::prefer;

@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use paceline_cc::observe::Observer;
+use paceline_cc::observe::{Observer, both};
 use paceline_cc::{Env, Spec, Time};
 use paceline_experiment::{Flow, Layer, Moment, SharedTap, Subject};
 use paceline_linux::clock::Clock;
 
 use crate::numbers::Numbers;
+use crate::whens::Whens;
 
-/// The observers of a tap, where there is one.
+/// The observers of a tap, where there is one, and those of what controllers trigger.
 #[derive(Clone)]
 pub(crate) struct Observers {
     tap: Option<SharedTap>,
+    whens: Option<Arc<Whens>>,
     clock: Arc<OnceLock<Clock>>,
     /// Of the flows that have a controller for their packets, and of those that have one above.
     packets: Arc<Numbers>,
@@ -20,10 +22,10 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    /// Those of `tap` for the controllers of these flows.
-    pub(crate) fn new(tap: Option<SharedTap>, flows: &[Flow]) -> Self {
+    /// Those of `tap` and of `whens` for the controllers of these flows.
+    pub(crate) fn new(tap: Option<SharedTap>, whens: Option<Arc<Whens>>, flows: &[Flow]) -> Self {
         let numbers = || Arc::new(Numbers::new(flows));
-        Self { tap, clock: Arc::default(), packets: numbers(), above: numbers() }
+        Self { tap, whens, clock: Arc::default(), packets: numbers(), above: numbers() }
     }
 
     /// The world has this clock from now on.
@@ -50,6 +52,10 @@ impl Observers {
     }
 
     fn ask(&self, subject: &Subject<'_>) -> Option<Box<dyn Observer>> {
-        self.tap.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).observer(subject)
+        let tapped = self.tap.as_ref().and_then(|tap| {
+            let mut tap = tap.lock().unwrap_or_else(PoisonError::into_inner);
+            tap.observer(subject)
+        });
+        both(tapped, self.whens.as_ref().and_then(|whens| whens.observer(subject)))
     }
 }

@@ -35,13 +35,14 @@ use std::time::Duration;
 use paceline_cc::{Ability, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
 use paceline_experiment::{Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Way};
-use paceline_path::{Count, Path, Schedule};
+use paceline_path::{Count, Path};
 
 use crate::numbers::Numbers;
 use crate::observers::Observers;
 use crate::tcp::{self, Below, Engines, LOADING, Loader, Telemetry, World};
 use crate::tunnel::Tunnel;
-use paceline_emulator::emulator::{DirectionReport, EmulatorReport, EmulatorTap};
+use crate::whens::Whens;
+use paceline_emulator::emulator::{DirectionReport, EmulatorError, EmulatorReport, EmulatorTap};
 use paceline_emulator::frame::Frame;
 use paceline_emulator::world::{Network, Nodes, Site, Wire, WorldError};
 use paceline_linux::clock::{Clock, Lateness};
@@ -59,7 +60,7 @@ use hosts::Hosts;
 use programs::Programs;
 use rows::Place;
 pub(crate) use tap::SharedTruth;
-use tap::{Glimpse, RaceTap, Shown};
+use tap::{Glimpse, RaceTap};
 
 /// Data of the flow with index `i` goes to port `FLOW_PORT + i`, that of a family of fetches to [`ports`].
 const FLOW_PORT: u16 = 20_000;
@@ -146,7 +147,8 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let hosts = Hosts::new(&graph, &flows);
     paths.extend(hosts.paths());
     let flows = &hosts.flows;
-    let observers = Observers::new(observing.clone(), flows);
+    let whens = Whens::new(flows).map_err(|error| WorldError::from(EmulatorError::Start(error)))?;
+    let observers = Observers::new(observing.clone(), whens.clone(), flows);
     // Nothing is loaded while the threads of a run are at work.
     let kernels =
         flows.iter().map(|flow| Ok((rows::of(flow)?.below)(flow)?)).collect::<Result<Vec<_>, TestbedError>>()?;
@@ -177,19 +179,19 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     if let Some(telemetry) = &mut telemetry {
         telemetry.start(clock, flows.len())?;
     }
-    let schedules: Vec<Option<Schedule>> = paths.iter().map(schedule).collect();
     let glimpses: Vec<Glimpse> = flows.iter().map(|_| Arc::default()).collect();
-    let shown = Shown { hop: shown, schedule: schedules[shown as usize].clone() };
     let tap =
         RaceTap::new(&hosts.graph, flows, &glimpses, shown, sample_every, until).witness(flows, &truths).shown_by(live);
     let tap = tap.fetching(&hosts.graph, flows, &routers.fetches).programs(&programs.addresses());
+    let changing = observing.clone();
     let tap = tap.telling(observing, &hosts.graph, flows);
     let mut tap: Option<Box<dyn EmulatorTap>> = Some(Box::new(tap));
     let mut taps =
         pcap.map(|file| capture::begin(&file, clock, &hosts.graph)).transpose()?.into_iter().collect::<Vec<_>>();
     taps.extend(tap.take_if(|_| tunnel.is_none()));
     let base = [paths[0].least(), paths[1].least()];
-    let network = nodes.join(paths, taps, clock, Lateness::BOUND)?;
+    let changer = whens.as_ref().map(|whens| whens.changer(changing));
+    let network = nodes.changed_by(changer).join(paths, taps, clock, Lateness::BOUND)?;
     let tunnel = match (tunnel, tap, network.sites()) {
         (Some(congestion), Some(tap), [far, near, ..]) => {
             Some(Tunnel::build([near, far], congestion, clock, base, tap)?)
@@ -227,12 +229,14 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     report.troubles.pop().map_or(Ok(()), Err)?;
     report.taps.extend(inside.flatten());
     let (mut tap, host) = (take_tap(&mut report)?, host(&report, &ended, driven_by(kernels)));
-    let hop = |(way, schedule): (&mut DirectionReport, Option<Schedule>)| {
-        let stats = way.link.take().unwrap_or_default();
+    let capacity =
+        |hop: u32, from, to| Some(report.directions().nth(hop as usize)?.schedule.as_ref()?.capacity(from, to));
+    let hop = |(number, way): (u32, &DirectionReport)| {
+        let stats = way.link.clone().unwrap_or_default();
         let policed = way.policed.unwrap_or_default();
         let lost = |dropped: u64, full: u64, aqm: u64| dropped.saturating_sub(full + aqm);
         HopOutcome {
-            capacity_bytes: schedule.map(|schedule| schedule.capacity(Time::ZERO, until)),
+            capacity_bytes: capacity(number, Time::ZERO, until),
             lost: Count {
                 packets: lost(way.dropped.packets - policed.packets, stats.full.packets, stats.aqm.packets),
                 bytes: lost(way.dropped.bytes - policed.bytes, stats.full.bytes, stats.aqm.bytes),
@@ -242,9 +246,8 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
             air: way.air,
         }
     };
-    let ways = report.links.iter_mut().flat_map(|link| [&mut link.down, &mut link.up]);
     // Without those to hosts.
-    let hops: Vec<HopOutcome> = ways.zip(schedules.clone()).take(graph.hops().len()).map(hop).collect();
+    let hops: Vec<HopOutcome> = (0..).zip(report.directions()).take(graph.hops().len()).map(hop).collect();
     for flow in &ended {
         flow.record(&mut tap.recorder);
         if let Some(outcome) = &flow.program {
@@ -253,8 +256,10 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     }
     let told = told?.unwrap_or_default();
     tap.told(&told);
-    let mut outcome = Outcome { routers: routers?, ..tap.finish(graph, hops) };
-    outcome.note_capacities(flows, |hop, from, to| Some(schedules.get(hop as usize)?.as_ref()?.capacity(from, to)));
+    let fired = whens.map_or_else(Vec::new, |whens| whens.fired());
+    let mut outcome = Outcome { routers: routers?, fired, ..tap.finish(graph, hops) };
+    outcome.note_capacities(flows, capacity);
+    outcome.show_capacity(|from, to| capacity(shown, from, to));
     if let Some(error) =
         outcome.flows.iter().filter(|flow| flow.packets_arrived == 0).find_map(|flow| programs.silent(flow.index))
     {
@@ -268,10 +273,6 @@ fn back(graph: &Graph, paths: &[Path<Frame>], flow: &Flow) -> Duration {
     let route = graph.route(flow.way).unwrap_or_default();
     let least = back_route(&route).iter().fold(Nanos::ZERO, |sum, hop| sum + paths[*hop as usize].least());
     Duration::from_nanos(least.as_nanos())
-}
-
-fn schedule(path: &Path<Frame>) -> Option<Schedule> {
-    path.schedule().cloned()
 }
 
 fn take_tap(report: &mut EmulatorReport) -> Result<RaceTap, TestbedError> {

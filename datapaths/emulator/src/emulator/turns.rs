@@ -45,6 +45,11 @@ impl Turns {
         Self { patience: least.min(PATIENCE), busy: Time::ZERO }
     }
 
+    /// Every packet stays at least `least` from now on.
+    pub(super) fn hold_for(&mut self, least: Nanos) {
+        self.patience = least.min(PATIENCE);
+    }
+
     /// After a turn that ended at `now`, which `read` this many packets and sent those that `left`, with something due next at `due`.
     pub(super) fn rest(&mut self, now: Time, due: Time, read: usize, left: usize) -> Rest {
         let spent = EACH.mul_div((read + left) as u64, 1);

@@ -13,7 +13,9 @@ use paceline_telemetry::NodeReport;
 
 use super::attached::{Attached, Hub};
 use super::{Block, Site, Wire, WorldError, fit};
-use crate::emulator::{DuplexLink, Emulator, EmulatorError, EmulatorReport, EmulatorTap, HopWriter, Setup};
+use crate::emulator::{
+    DuplexLink, Emulator, EmulatorError, EmulatorReport, EmulatorTap, HopWriter, PathChanger, Setup,
+};
 use crate::frame::Frame;
 use paceline_linux::clock::Clock;
 use paceline_linux::interface::Interfaces;
@@ -29,6 +31,7 @@ pub struct Nodes {
     transit: Vec<[Option<HopWriter>; 2]>,
     /// How many hosts of their own are behind them.
     pub(super) stubs: u32,
+    changer: Option<Box<dyn PathChanger>>,
 }
 
 impl Nodes {
@@ -58,7 +61,7 @@ impl Nodes {
         }
         (0..graph.nodes().len() as u32).try_for_each(|node| route(graph, &sites, node))?;
         let transit = ports.iter().map(|_| [None, None]).collect();
-        Ok(Self { sites, ports, transit, stubs: 0 })
+        Ok(Self { sites, ports, transit, stubs: 0, changer: None })
     }
 
     /// The nodes, in the order of the graph's.
@@ -77,6 +80,12 @@ impl Nodes {
             *transit = [hop(down.from, number), hop(down.to, number + 1)];
         }
         self
+    }
+
+    /// The paths of the graph's hops, by their numbers, are changed while they are carried.
+    #[must_use]
+    pub fn changed_by(self, changer: Option<Box<dyn PathChanger>>) -> Self {
+        Self { changer, ..self }
     }
 
     /// Starts the emulator on their links: `paths` are those of the graph's hops. Packets later than `bound` count as late.
@@ -102,7 +111,7 @@ impl Nodes {
             let (Some(down), Some(up)) = (paths.next(), paths.next()) else { break };
             links.push(DuplexLink { near: near.0, far: far.0, down, up, transit });
         }
-        let emulator = Emulator::start(Setup { links, taps, clock, bound })?;
+        let emulator = Emulator::start(Setup { links, taps, clock, bound, changer: self.changer })?;
         Ok(Network { sites: self.sites, emulator })
     }
 }

@@ -171,6 +171,33 @@ pub enum Refused {
         /// The datapath.
         via: &'static str,
     },
+    /// The watched controller is the kernel's.
+    #[error(
+        "--real: when[{when}].flow: {controller}@tcp runs in the kernel, where its states are not seen; write \
+         {controller}@tcp:driven_by=agent or {controller}@udp"
+    )]
+    WhenKernel {
+        /// Which of the scenario.
+        when: u32,
+        /// The flow's.
+        controller: Spec,
+    },
+    /// The watched controller is a program's.
+    #[error("--real: when[{when}].flow: {contestant}: a program does not show its states; watch another flow")]
+    WhenProgram {
+        /// Which of the scenario.
+        when: u32,
+        /// The contestant.
+        contestant: String,
+    },
+    /// An application is to do something else.
+    #[error(
+        "--real: when[{when}].set: what an application does changes in the simulator alone; change a path, or leave out --real"
+    )]
+    WhenApplication {
+        /// Which of the scenario.
+        when: u32,
+    },
     /// A tunnel joins two ends.
     #[error("tunnel: it joins two ends, and the scenario has [links]; take it out, or write [down] and [up]")]
     TunnelLinks,

@@ -16,7 +16,7 @@ use paceline_experiment::{
     TelemetryOutcome, Truth, Way,
 };
 use paceline_icn::wire::UnitAnswer;
-use paceline_path::{DelaySplit, Packet, Schedule};
+use paceline_path::{DelaySplit, Packet};
 
 use super::content::Fetches;
 use super::{EPHEMERAL, FLOW_PORT};
@@ -41,20 +41,14 @@ pub(super) struct RaceTap {
     /// The flows of programs by the addresses of their ends.
     by_address: HashMap<IpAddr, usize>,
     end: Time,
-    shown: Shown,
+    /// The hop that the series shows.
+    shown: u32,
     step: Nanos,
     /// Changes of the bytes that wait at the hop that is shown, by point of the series.
     waiting: Vec<i64>,
     /// Who watches.
     live: Option<Arc<Live>>,
     told: Option<Told>,
-}
-
-/// The hop that the series shows.
-pub(super) struct Shown {
-    pub(super) hop: u32,
-    /// Of its link, if it has one.
-    pub(super) schedule: Option<Schedule>,
 }
 
 /// Who is told what becomes of packets, by the names of hops.
@@ -107,7 +101,7 @@ impl RaceTap {
         graph: &Graph,
         flows: &[Flow],
         glimpses: &[Glimpse],
-        shown: Shown,
+        shown: u32,
         sample_every: Option<Nanos>,
         end: Time,
     ) -> Self {
@@ -187,12 +181,10 @@ impl RaceTap {
     /// Ends the steps of the series that are over at `now`.
     fn sample(&mut self, now: Time) {
         while self.recorder.next_sample() <= now.min(self.end) {
-            let to = self.recorder.next_sample();
-            let capacity = self.shown.schedule.as_ref().map(|schedule| schedule.capacity(to - self.step, to));
             let flows = &self.flows;
-            // What waits is known only when it has left: filled in at the end.
+            // What the hop could carry and what waits there are known later: filled in at the end.
             self.recorder
-                .sample(capacity, 0, |flow| flows[flow].glimpse.lock().unwrap_or_else(PoisonError::into_inner).clone());
+                .sample(None, 0, |flow| flows[flow].glimpse.lock().unwrap_or_else(PoisonError::into_inner).clone());
         }
     }
 
@@ -309,7 +301,7 @@ impl EmulatorTap for RaceTap {
 
     fn left(&mut self, passage: &Passage<'_>) {
         self.sample(passage.at);
-        if hop(passage) == self.shown.hop {
+        if hop(passage) == self.shown {
             self.waited(passage.entered, passage.entered + passage.delay.queue, passage.bytes.len());
         }
         let Some(Stretch { flow, role, before, last }) = self.whose(passage) else { return };

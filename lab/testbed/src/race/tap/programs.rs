@@ -229,7 +229,7 @@ mod tests {
     use paceline_experiment::{DumbbellWay, Flow, Graph, Outcome, Program, Via, Workload};
     use paceline_path::DelaySplit;
 
-    use super::super::{Glimpse, RaceTap, Shown};
+    use super::super::{Glimpse, RaceTap};
     use super::*;
     use paceline_emulator::emulator::{EmulatorTap, Passage};
 
@@ -284,8 +284,7 @@ mod tests {
     impl Seen {
         fn new(flow: Flow) -> Self {
             let glimpses: Vec<Glimpse> = vec![Arc::default()];
-            let shown = Shown { hop: 0, schedule: None };
-            let tap = RaceTap::new(&Graph::dumbbell(), &[flow], &glimpses, shown, None, Time::from_millis(1_000));
+            let tap = RaceTap::new(&Graph::dumbbell(), &[flow], &glimpses, 0, None, Time::from_millis(1_000));
             Self { tap: tap.programs(&[Some(addresses())]) }
         }
 

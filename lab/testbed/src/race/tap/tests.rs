@@ -5,8 +5,6 @@ use paceline_path::DropReason;
 
 use super::*;
 
-const SHOWN: Shown = Shown { hop: 0, schedule: None };
-
 fn flow(direction: DumbbellWay, stop: Option<Time>) -> Flow {
     Flow { way: direction.into(), stop, ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None)) }
 }
@@ -43,8 +41,11 @@ fn packets_count_for_their_flow_and_nothing_is_lost_on_the_way() {
     *glimpses[0].lock().unwrap() = Some(Sample { window: 14_480, ..Sample::default() });
     let end = Time::from_millis(100);
     let drops = Arc::new(Mutex::new(Drops::default()));
-    let mut tap = RaceTap::new(&Graph::dumbbell(), &flows, &glimpses, SHOWN, Some(Nanos::from_millis(10)), end)
-        .telling(Some(drops.clone()), &Graph::dumbbell(), &flows);
+    let mut tap = RaceTap::new(&Graph::dumbbell(), &flows, &glimpses, 0, Some(Nanos::from_millis(10)), end).telling(
+        Some(drops.clone()),
+        &Graph::dumbbell(),
+        &flows,
+    );
     let data = packet(40_000, FLOW_PORT, 1500);
     let ack = packet(FLOW_PORT, 40_000, 40);
     let upward = packet(40_001, FLOW_PORT + 1, 1000);
@@ -88,7 +89,7 @@ fn delays_of_a_packet_over_several_links_are_added_and_each_drop_counts_once() {
     let way = Way { from: graph.node("a").unwrap(), to: graph.node("d").unwrap() };
     let flows = [Flow { way, ..Flow::bulk("reno".parse().unwrap(), Via::tcp(None)) }];
     let (glimpses, end) = (vec![Arc::default()], Time::from_millis(100));
-    let mut tap = RaceTap::new(&graph, &flows, &glimpses, SHOWN, None, end);
+    let mut tap = RaceTap::new(&graph, &flows, &glimpses, 0, None, end);
     // What routers change is not what a packet is known by.
     let number = |number: u8, ttl: u8, from: u16, to: u16, length: usize| {
         let mut bytes = packet(from, to, length);
@@ -149,7 +150,7 @@ fn units_of_a_fetch_count_by_their_source_whatever_port_its_flow_has() {
     let routers = [1, 2].map(|host| SocketAddr::new(IpAddr::V4([10, 0, 0, host].into()), ROUTER_PORT)).to_vec();
     let fetches = [Some(Arc::new(Fetches { objects: Vec::new(), routers })), None];
     let (glimpses, end) = (vec![Arc::default(), Arc::default()], Time::from_millis(100));
-    let tap = RaceTap::new(&graph, &flows, &glimpses, SHOWN, None, end).fetching(&graph, &flows, &fetches);
+    let tap = RaceTap::new(&graph, &flows, &glimpses, 0, None, end).fetching(&graph, &flows, &fetches);
     let unit = UnitHead { nonce: 1, unit: 7, stored_units: None, waited: Nanos::ZERO, app_limited: false };
     let mut grant = Vec::new();
     Grant { nonce: 1, token: AddressToken([0; TOKEN_BYTES]) }.encode(&mut grant);
