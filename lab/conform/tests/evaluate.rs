@@ -222,6 +222,28 @@ fn cubic_is_like_itself() {
 }
 
 #[test]
+fn calls_fare_well_beside_what_keeps_the_queue_short() {
+    let found = evaluated("vegas@tcp", &["realtime"]);
+    let wanted = [
+        ("5.2.2", "frames' delay p95", ClauseVerdict::Met),
+        ("5.2.2", "frames lost or later", ClauseVerdict::Met),
+        ("5.2.2", "calls that a breaker ends", ClauseVerdict::Met),
+    ];
+    assert_verdicts(&found, &wanted);
+    // Beside a window that never falls frames are lost, and one that follows Sprout or LEDBAT++ waits.
+    let found = evaluated("fixed:window=3000@udp", &["realtime"]);
+    let wanted = [
+        ("5.2.2", "frames' delay p95", ClauseVerdict::NotMet),
+        ("5.2.2", "calls that a breaker ends", ClauseVerdict::NotMet),
+    ];
+    assert_verdicts(&found, &wanted);
+    let charts = || found.answers.iter().flat_map(|one| &one.charts);
+    let frames = charts().find(|chart| chart.y == "frames lost, %").unwrap_or_else(|| panic!("{found:?}"));
+    let lost = |line: usize, place: usize| frames.lines[line].points[place].1.unwrap_or_default();
+    assert!((0..4).all(|place| lost(0, place) > 10.0 + lost(1, place)), "{frames:?}");
+}
+
+#[test]
 fn the_same_contestant_gives_the_same_page() {
     let page = || {
         let found = evaluated("copa@udp", &["rtt", "7.4", "5.1.1"]);

@@ -9,8 +9,6 @@ use paceline_transport::{AckSegment, Segment, Sender};
 pub(super) const STEP: f64 = 0.1;
 /// Seconds without a departure that count as silence: longer than a round trip of most paths here, shorter than any timeout (our choice).
 const SILENCE: f64 = 0.15;
-/// A packet that took longer is of no use to a conversation (ITU-T G.114).
-const LATE: Nanos = Nanos::from_millis(150);
 /// An answer to a mark is looked for during this many round trips: one in which the mark comes back, and one.
 const ANSWER_ROUNDS: f64 = 2.0;
 
@@ -21,7 +19,6 @@ pub(super) struct Step {
     pub(super) arrived: u64,
     pub(super) dropped: u64,
     pub(super) marked: u64,
-    pub(super) late: u64,
     pub(super) bytes: u64,
     pub(super) acks: u64,
     /// Milliseconds of waiting, of all that arrived.
@@ -129,7 +126,6 @@ impl Tap for Watch {
             step.arrived += 1;
             step.bytes += bytes;
             step.marked += u64::from(ce);
-            step.late += u64::from(total > LATE);
             step.waited_ms += delay.queue.as_millis_f64();
             step.way_ms += total.as_millis_f64();
         });
@@ -273,7 +269,6 @@ impl Step {
             arrived: self.arrived + other.arrived,
             dropped: self.dropped + other.dropped,
             marked: self.marked + other.marked,
-            late: self.late + other.late,
             bytes: self.bytes + other.bytes,
             acks: self.acks + other.acks,
             waited_ms: self.waited_ms + other.waited_ms,

@@ -1,6 +1,6 @@
 //! Sections 5.1.5, 5.2 and 5.2.3: a few beside many, short beside long.
 
-use paceline_lab::record::FlowRecord;
+use paceline_lab::record::{FlowRecord, FramesRecord};
 
 use super::{PLAIN, Question, STARTS, buffered, every, path};
 use crate::evaluate::answers::{Axis, measured, reading};
@@ -73,14 +73,36 @@ const SHORT: Axis = Axis::conditions(&[
     "short beside long, 4 BDP",
 ]);
 
-/// A bottleneck's Mbit/s, and how many contestants are beside the media.
-const CALLS: [(f64, u32); 4] = [(10.0, 1), (10.0, 4), (50.0, 1), (50.0, 4)];
-const CALL: Axis = Axis::conditions(&["10 Mbit/s, one", "10 Mbit/s, four", "50 Mbit/s, one", "50 Mbit/s, four"]);
-/// Without control: a voice of 200 bytes on the wire each 20 ms, and a video of 2 Mbit/s.
-const MEDIA: &str = "\n[[flows]]\ncontestant = \"fixed:window=10000@udp\"\nmss = 148\nworkload = { rate = \"59.2 kbit/s\" }\n\
-                     \n[[flows]]\ncontestant = \"fixed:window=10000@udp\"\nworkload = { rate = \"2 Mbit/s\" }\n";
-/// From when on media are judged.
-const TALK: Span = 10.0..60.0;
+/// A bottleneck's Mbit/s, how many contestants are beside the media, and what controls these; without a controller they react to nothing.
+const CALLS: [(f64, u32, &str); 6] =
+    [(10.0, 1, ""), (10.0, 4, ""), (50.0, 1, ""), (50.0, 4, ""), (10.0, 1, "sprout"), (10.0, 1, "ledbat++")];
+const CALL: Axis = Axis::conditions(&[
+    "10 Mbit/s, one",
+    "10 Mbit/s, four",
+    "50 Mbit/s, one",
+    "50 Mbit/s, four",
+    "10 Mbit/s, one beside sprout",
+    "10 Mbit/s, one beside ledbat++",
+]);
+
+/// Of a call: when a frame is late (ITU-T G.114), and from when on frames are judged.
+const FRAMES: &str = "late_after = \"150ms\", stats_from = \"10s\"";
+
+/// A call: without control a voice of 200 bytes on the wire each 20 ms and a video of 2 Mbit/s whose frames leave in bursts; with it a
+/// video whose encoder follows its controller.
+fn call(controller: &str) -> String {
+    if controller.is_empty() {
+        return format!(
+            "\n[[flows]]\ncontestant = \"fixed:window=10000@udp\"\nworkload = {{ media = [\
+             {{ name = \"voice\", fps = 50, size = \"148B\", datagram = true, {FRAMES} }}, \
+             {{ name = \"video\", fps = 25, size = \"10kB\", priority = 1, datagram = true, {FRAMES} }}] }}\n"
+        );
+    }
+    format!(
+        "\n[[flows]]\ncontestant = \"{controller}@udp\"\n\
+         workload = {{ media_rate = {{ fps = 25, least = \"150 kbit/s\", most = \"2.5 Mbit/s\", {FRAMES} }} }}\n"
+    )
+}
 
 pub(super) const QUESTIONS: &[Question] = &[
     Question {
@@ -178,33 +200,32 @@ pub(super) const QUESTIONS: &[Question] = &[
         clauses: &["5.2.2"],
         after: "RFC 8867; RFC 8083: circuit breakers of media",
         setup: |_| {
-            "a voice (200 bytes each 20 ms) and a video of 2 Mbit/s that react to nothing, beside one and four bulk flows; 10 and 50 Mbit/s, \
-             40 ms, drop-tail of 0.25 s"
+            "a voice (200 bytes each 20 ms) and a video (25 frames of 10 kB a second, each in a burst) that react to nothing, beside one \
+             and four bulk flows; and a video of up to 2.5 Mbit/s whose encoder follows Sprout, or LEDBAT++, beside one; 10 and 50 Mbit/s, \
+             40 ms, drop-tail of 0.25 s; from 10 to 60 s, of voice and video the one that fares worse"
                 .to_owned()
         },
-        unasked: "frames in bursts, and media with a congestion control",
         cells: |contestant, _| {
             every(contestant, &["cubic", "bbr"], CALL, |one, number| {
-                let (mbps, count) = CALLS[number as usize - 1];
+                let (mbps, count, controller) = CALLS[number as usize - 1];
                 let queue = format!("droptail:bytes={}kB", mbps * 0.25 * 125.0);
-                let flows = format!("\n[[flows]]\ncount = {count}\nstart = \"0ms..200ms\"\n{MEDIA}");
+                let flows = format!("\n[[flows]]\ncount = {count}\nstart = \"0ms..200ms\"\n{}", call(controller));
                 one.at(number, path(mbps, 40.0, &queue, "")).with(flows).watched(60)
             })
         },
         answer: |name, cells, _| {
             let readings = [
-                reading("5.2.2", "media's delay p95, ms", None, Bound::like_or_less(5.0), |run, _| {
-                    delay(run, |delay| delay.p95)
+                reading("5.2.2", "frames' delay p95, ms", None, Bound::like_or_less(5.0), |run, _| {
+                    frames(run, |stream| Some(stream.frame_ms?.p95))
                 }),
-                reading("5.2.2", "media's delay p99, ms", None, Bound::LessIsBetter(5.0), |run, _| {
-                    delay(run, |delay| delay.p99)
+                reading("5.2.2", "frames' delay p99, ms", None, Bound::LessIsBetter(5.0), |run, _| {
+                    frames(run, |stream| Some(stream.frame_ms?.p99))
                 }),
-                reading("5.2.2", "later than 150 ms, %", None, Bound::like_or_less(1.0), |run, _| {
-                    let all = run.watched.sum(Side::Beside, &TALK);
-                    (all.arrived > 0).then(|| 100.0 * all.late as f64 / all.arrived as f64)
+                reading("5.2.2", "frames lost or later than 150 ms, %", None, Bound::like_or_less(1.0), |run, _| {
+                    frames(run, |stream| share_of(stream, stream.made - stream.complete + stream.late?))
                 }),
-                reading("5.2.2", "media lost, %", None, Bound::LessIsBetter(1.0), |run, _| {
-                    run.watched.lost(Side::Beside, &TALK)
+                reading("5.2.2", "frames lost, %", None, Bound::LessIsBetter(1.0), |run, _| {
+                    frames(run, |stream| share_of(stream, stream.given_up + stream.lost))
                 }),
                 reading("5.2.2", "calls that a breaker ends", None, Bound::Most(0.0), |run, _| {
                     let calls = run.watched.flows().iter().zip(&run.own).filter(|(_, own)| !**own);
@@ -217,9 +238,14 @@ pub(super) const QUESTIONS: &[Question] = &[
     },
 ];
 
-/// The largest of the media's figures.
-fn delay(run: &CellRun, of: fn(&paceline_lab::record::Span) -> f64) -> Option<f64> {
-    others(run).filter_map(|flow| flow.delay_ms.as_ref()).map(of).reduce(f64::max)
+/// The largest of a figure over the streams of the calls.
+fn frames(run: &CellRun, of: impl Fn(&FramesRecord) -> Option<f64>) -> Option<f64> {
+    others(run).flat_map(|flow| &flow.frames).filter_map(of).reduce(f64::max)
+}
+
+/// So many of the frames that a stream made, %.
+fn share_of(stream: &FramesRecord, frames: u64) -> Option<f64> {
+    (stream.made > 0).then(|| 100.0 * frames as f64 / stream.made as f64)
 }
 
 /// Whose side the one is on.
