@@ -11,6 +11,8 @@
 //! - ProbeRTT's window is reckoned with the smallest RTT from before the acknowledgement that begins it, and may only fall after.
 //! - "In flight has reached the long-term bound" asks what was in flight before the acknowledgement, within one packet.
 //! - The bandwidth's filter holds two slots, one for each cycle of probing. Lost ranges in Startup are ranges of the stream.
+//! - Fast recovery for a round, which ends Startup with what it lost, is a loss round that no timeout repairs: datagrams are not sent
+//!   again, so that no recovery of theirs outlasts the round (Linux asks for the state of its recovery as the round ends).
 //! - Losses found by an acknowledgement come before its delivery is counted here, and after it in Linux: the marks that they set
 //!   move to the acknowledgement's count.
 //! - Packets are not ECN-capable: the draft defines no answer to marks.

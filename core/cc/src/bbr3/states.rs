@@ -122,10 +122,7 @@ impl Bbr3 {
         if self.state != State::Startup {
             return;
         }
-        if ranges >= STARTUP_LOSSES
-            && ack.phase == Phase::Recovery
-            && self.is_too_high(sample.lost, sample.tx_in_flight)
-        {
+        if ranges >= STARTUP_LOSSES && ack.phase != Phase::Loss && self.is_too_high(sample.lost, sample.tx_in_flight) {
             self.undo.state = Some(State::Startup);
             self.full.fill();
             self.inflight_long = self.bdp(self.bandwidth.bw, 1.0).max(self.inflight_latest);
