@@ -1,6 +1,6 @@
 //! What the flows of a family learn of the place that they go to, and lend to the next.
 
-use paceline_cc::{Controller, Remembered, Time};
+use paceline_cc::{Remembered, Time};
 
 use crate::Flow;
 
@@ -24,12 +24,10 @@ impl PathMemory {
         known.map(|(remembered, at)| Remembered { age: remembered.age + (now - at), ..remembered })
     }
 
-    /// Takes in what the controller of a flow that ends now has learnt.
-    pub fn learn(&mut self, now: Time, controller: &(impl Controller + ?Sized)) {
-        if self.learns
-            && let Some(learnt) = controller.remember(now)
-        {
-            self.known = Some((learnt, now));
+    /// Takes in what a flow that ends now has learnt ([`paceline_cc::Controller::remember`]).
+    pub fn learn(&mut self, now: Time, learnt: Option<Remembered>) {
+        if self.learns && learnt.is_some() {
+            self.known = learnt.map(|learnt| (learnt, now));
         }
     }
 }

@@ -456,7 +456,7 @@ impl<'t> World<'t> {
             }
             self.recorder.retired(flow.family as usize, self.now, &stats, ready);
             let family = &mut self.families[flow.family as usize];
-            family.memory.learn(self.now, flow.ends.steering().controller());
+            family.memory.learn(self.now, flow.ends.steering().controller().remember(self.now));
             if let Some(frames) = &family.frames {
                 self.recorder.frames(flow.family as usize, frames.outcome());
             }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use paceline_cc::observe::{Observed, Observer};
-use paceline_cc::{Env, Nanos};
+use paceline_cc::{Env, Nanos, Remembered};
 use paceline_linux::release::{release, version};
 use paceline_linux::signals::kept_from;
 use paceline_linux::sockopt::{NotSentLowat, setsockopt, tcp_info};
@@ -88,16 +88,22 @@ impl Engine {
     /// [`io::ErrorKind::NotConnected`]; [`io::ErrorKind::InvalidInput`] for a congestion control that the kernel does not
     /// have, or a controller that needs what the mode lacks ([`paceline_cc::Datapath::carries`]). The socket then sends as it did.
     pub fn adopt(&self, fd: OwnedFd) -> io::Result<Arc<Socket>> {
-        self.adopt_observed(fd, &|_| None)
+        self.adopt_observed(fd, None, &|_| None)
     }
 
-    /// As [`Engine::adopt`], the socket's controller seen by the one that `observe` answers for what it is made with. Its times count
-    /// from now on. A controller that several sockets have together ([`Options::aggregate`]) is not seen.
+    /// As [`Engine::adopt`], the socket's controller made with what an earlier flow to this place learnt, where it did
+    /// ([`Socket::remember`]), and seen by the one that `observe` answers for what it is made with. Its times count from now on. A
+    /// controller that several sockets have together ([`Options::aggregate`]) is not seen.
     ///
     /// # Errors
     /// As [`Engine::adopt`].
-    pub fn adopt_observed(&self, fd: OwnedFd, observe: Observe<'_>) -> io::Result<Arc<Socket>> {
-        self.take(Given::Own(fd), self.shared.options.mode, Framing::default(), observe)
+    pub fn adopt_observed(
+        &self,
+        fd: OwnedFd,
+        remembered: Option<Remembered>,
+        observe: Observe<'_>,
+    ) -> io::Result<Arc<Socket>> {
+        self.take(Given::Own(fd), self.shared.options.mode, Framing::default(), remembered, observe)
     }
 
     /// As [`Engine::adopt`] in another mode, by the program's own descriptor, which the program may close at any time, by whatever call: its
@@ -106,7 +112,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::adopt`].
     pub fn adopt_lent(&self, fd: Lent, mode: Mode) -> io::Result<Arc<Socket>> {
-        self.take(Given::Lent(fd), mode, Framing::default(), &|_| None)
+        self.take(Given::Lent(fd), mode, Framing::default(), None, &|_| None)
     }
 
     /// As [`Engine::adopt`], in mode [`Mode::Framed`], with what a framed socket may have beside its frames.
@@ -114,10 +120,17 @@ impl Engine {
     /// # Errors
     /// As [`Engine::adopt`].
     pub fn adopt_framed(&self, fd: OwnedFd, framing: Framing) -> io::Result<Arc<Socket>> {
-        self.take(Given::Own(fd), Mode::Framed, framing, &|_| None)
+        self.take(Given::Own(fd), Mode::Framed, framing, None, &|_| None)
     }
 
-    fn take(&self, given: Given, mode: Mode, framing: Framing, observe: Observe<'_>) -> io::Result<Arc<Socket>> {
+    fn take(
+        &self,
+        given: Given,
+        mode: Mode,
+        framing: Framing,
+        remembered: Option<Remembered>,
+        observe: Observe<'_>,
+    ) -> io::Result<Arc<Socket>> {
         let options = &self.shared.options;
         // Whether the other end reads frames is known to the caller that asks for them.
         let way = if mode == Mode::Auto { Mode::Queue } else { mode };
@@ -164,7 +177,7 @@ impl Engine {
             // A frame must fit into a packet.
             info.mss = info.mss.saturating_sub(MAX_HEADER as u32).max(1);
         }
-        let env = Env { mss: link::packet_size(&info), seed: id + 1, paced: false, remembered: None };
+        let env = Env { mss: link::packet_size(&info), seed: id + 1, paced: false, remembered };
         let group = peer.filter(|_| options.share || options.aggregate).map(|peer| self.shared.groups().of(peer.ip()));
         let controller = match &group {
             Some(group) if options.aggregate => group.member(|| options.controller.build(&env), env.mss),

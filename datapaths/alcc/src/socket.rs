@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use paceline_cc::ReceiverHalf;
+use paceline_cc::{ReceiverHalf, Remembered};
 use rustix::event::epoll;
 use rustix::io::Errno;
 
@@ -272,6 +272,13 @@ impl Socket {
     /// State and counters.
     pub fn stats(&self) -> SocketStats {
         self.inner.stats()
+    }
+
+    /// What its controller has learnt of the path so far, for a later socket to the same place ([`Engine::adopt_observed`]).
+    pub fn remember(&self) -> Option<Remembered> {
+        let state = self.inner.lock();
+        let link = &state.flow.link;
+        link.above.controller().remember(link.local(clock::now()))
     }
 }
 

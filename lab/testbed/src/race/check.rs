@@ -50,7 +50,10 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
             }
         }
         if (flow.remembered.is_some() || flow.remember) && !real.lends_memory {
-            notes.push(format!("{}: remembered: in the real world UDP and ICN alone begin with it", contestant(flow)));
+            notes.push(format!(
+                "{}: remembered: in the real world UDP, ICN and what is above TCP begin with it",
+                contestant(flow)
+            ));
         }
         notes.extend((real.check)(flow)?);
         let below = (real.below)(flow)?;

@@ -287,7 +287,8 @@ impl Datagrams {
 
     /// What a flow that ends now has learnt of it.
     pub(super) fn learn(&self, controller: &dyn Controller) {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).learn(self.clock.now(), controller);
+        let now = self.clock.now();
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).learn(now, controller.remember(now));
     }
 
     /// As in the simulator, where sources of cross traffic have the first numbers.

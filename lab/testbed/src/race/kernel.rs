@@ -19,7 +19,7 @@ pub(super) const TCP: Real =
     Real { carries_telemetry: true, lends_memory: false, check: nothing_else, below: itself, work };
 /// `alcc` in the table.
 pub(super) const ALCC: Real =
-    Real { carries_telemetry: false, lends_memory: false, check: nothing_else, below: above, work };
+    Real { carries_telemetry: false, lends_memory: true, check: nothing_else, below: above, work };
 
 fn itself(flow: &Flow) -> Result<Option<Below>, KernelError> {
     tcp::kernel(flow, flow.via.how.driven_by).map(Some)

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use paceline_alcc::{Mode, Options, Socket as Above};
 use paceline_cc::{Distribution, Env, Nanos, Rate, Time};
-use paceline_experiment::{AppTurn, Application, Flow, Frames, Layer, Sample, Seed, Workload};
+use paceline_experiment::{AppTurn, Application, Flow, Frames, Layer, PathMemory, Sample, Seed, Workload};
 use paceline_linux::clock::{Clock, span};
 use paceline_linux::connections::Diagnosis;
 use paceline_linux::tcp::TcpInfo;
@@ -91,6 +91,8 @@ struct State {
     connections: Vec<TcpConnection>,
     beginnings: Peekable<Beginnings>,
     application: Option<Application>,
+    /// What its flows know of the place that they go to, where a controller stands above.
+    memory: PathMemory,
     /// When the application acts, the kernel is asked.
     turn_at: Time,
     probe_at: Time,
@@ -114,6 +116,7 @@ impl Sending {
             connections: Vec::new(),
             beginnings: beginnings(&self.flow, self.seed, self.index, self.until).peekable(),
             application,
+            memory: PathMemory::of(&self.flow),
             turn_at: Time::NEVER,
             probe_at: self.flow.start + PROBE,
             outcome: SendingOutcome {
@@ -212,7 +215,9 @@ impl Sending {
                 let spec = &engine.options().controller;
                 // The clock of its controller begins here.
                 let observe = |env: &Env| self.observers.of(self.index, Layer::Above, spec, env, Time::ZERO);
-                connection.above = Some(engine.adopt_observed(connection.stream.try_clone()?.into(), &observe)?);
+                let fd = connection.stream.try_clone()?.into();
+                let remembered = state.memory.lend(self.clock.now());
+                connection.above = Some(engine.adopt_observed(fd, remembered, &observe)?);
             }
             if let Some(entry) = self.ledger.lock().get_mut(&connection.port).filter(|_| !self.flow.handshake) {
                 entry.began = self.clock.now();
@@ -245,13 +250,14 @@ impl Sending {
             }
         }
         let mut ledger = self.ledger.lock();
-        let State { connections, outcome, .. } = state;
+        let State { connections, outcome, memory, .. } = state;
         connections.retain(|connection| {
             let delivered = ledger.get(&connection.port).is_some_and(|entry| entry.delivered);
             if delivered {
                 ledger.remove(&connection.port);
                 outcome.stats += &connection.stats;
                 if let Some(above) = &connection.above {
+                    memory.learn(self.clock.now(), above.remember());
                     above.close(Duration::ZERO);
                 }
             }
