@@ -6,8 +6,8 @@
 pub struct SeenSegment {
     /// Number of its first byte.
     pub seq: u32,
-    /// The next byte that its sender waits for.
-    pub ack: u32,
+    /// The next byte that its sender waits for; without the flag ACK nothing, whatever is in its place (RFC 9293 section 3.1).
+    pub ack: Option<u32>,
     /// Payload bytes, by the IP header: a capture may hold less.
     pub bytes: u32,
     /// Whether it opens the connection.
@@ -77,8 +77,8 @@ impl Tcp {
     /// Its receiver acknowledged.
     pub fn acknowledged(&mut self, at: i64, segment: &SeenSegment) -> Option<NewlyAcked> {
         self.closed = segment.closed && !segment.control;
-        let origin = self.origin?;
-        let una = unwrap(segment.ack, origin, self.una).min(self.next);
+        let (origin, ack) = (self.origin?, segment.ack?);
+        let una = unwrap(ack, origin, self.una).min(self.next);
         if una <= self.una {
             return None;
         }
@@ -110,11 +110,11 @@ mod tests {
     use super::*;
 
     fn segment(seq: u32, bytes: u32) -> SeenSegment {
-        SeenSegment { seq, ack: 0, bytes, syn: false, control: false, closed: false }
+        SeenSegment { seq, ack: None, bytes, syn: false, control: false, closed: false }
     }
 
     fn ack(ack: u32, closed: bool) -> SeenSegment {
-        SeenSegment { seq: 0, ack, bytes: 0, syn: false, control: false, closed }
+        SeenSegment { seq: 0, ack: Some(ack), bytes: 0, syn: false, control: false, closed }
     }
 
     #[test]
@@ -139,6 +139,16 @@ mod tests {
             (SegmentMeaning::New, SegmentMeaning::Again)
         );
         assert_eq!(flow.acknowledged(90, &ack(1300, false)), Some(NewlyAcked { una: 300, rtt: None }));
+    }
+
+    #[test]
+    fn a_reset_without_an_acknowledgement_acknowledges_nothing() {
+        // Half of all first numbers are less than 2^31 before the 0 in its place.
+        let mut flow = Tcp::default();
+        flow.sent(0, &segment(u32::MAX - 10, 100));
+        let reset = SeenSegment { ack: None, control: true, ..ack(0, true) };
+        assert_eq!((flow.acknowledged(40, &reset), flow.acknowledged_bytes()), (None, 0));
+        assert_eq!(flow.acknowledged(40, &ack(0, false)), Some(NewlyAcked { una: 11, rtt: None }));
     }
 
     #[test]

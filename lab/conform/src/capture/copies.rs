@@ -72,7 +72,7 @@ mod tests {
 
     fn packet(at_us: i64, interface: u64, print: u64) -> CapturedPacket {
         let end = "10.0.0.1:1".parse().unwrap();
-        let segment = SeenSegment { seq: 0, ack: 0, bytes: 100, syn: false, control: false, closed: false };
+        let segment = SeenSegment { seq: 0, ack: None, bytes: 100, syn: false, control: false, closed: false };
         CapturedPacket {
             number: 1,
             at: at_us * 1000,

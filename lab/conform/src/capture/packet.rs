@@ -116,7 +116,7 @@ fn segment(kept: &[u8], length: Option<u32>) -> Option<SeenSegment> {
     let tcp = TcpHeaderSlice::from_slice(&header).ok()?;
     Some(SeenSegment {
         seq: tcp.sequence_number(),
-        ack: tcp.acknowledgment_number(),
+        ack: tcp.ack().then(|| tcp.acknowledgment_number()),
         bytes: length?.checked_sub(u32::from(tcp.data_offset()) * 4)?,
         syn: tcp.syn(),
         control: tcp.syn() || tcp.fin() || tcp.rst(),

@@ -141,10 +141,6 @@ impl Outside {
     /// A packet on the way back left its last hop. Its round trip, where one was timed.
     pub(super) fn acknowledged(&mut self, at: Time, packet: &[u8]) -> Option<Nanos> {
         let Some((Connection::Tcp { tcp, .. }, Some(segment))) = self.connection(packet, false) else { return None };
-        // Of a reset, mostly: a number that is not valid has half a chance to look like one of all that was sent.
-        if !acknowledges(packet) {
-            return None;
-        }
         tcp.acknowledged(at.as_nanos() as i64, &segment)?.rtt.map(Nanos::from_nanos)
     }
 
@@ -199,11 +195,6 @@ fn begins_quic(datagram: &[u8]) -> bool {
     first & 0xc0 == 0xc0 && (matches!(version, 1 | VERSION_2) || version >> 8 == 0x00ff_0000)
 }
 
-/// Whether a segment has the flag ACK, without which its acknowledgement number is not valid (RFC 9293 section 3.1).
-fn acknowledges(packet: &[u8]) -> bool {
-    matches!(frame::upper(packet), Some((TCP, Some(segment))) if segment.get(13).is_some_and(|flags| flags & 16 != 0))
-}
-
 /// A segment from its header on.
 fn segment(bytes: &[u8]) -> Option<SeenSegment> {
     let header = bytes.first_chunk::<20>()?;
@@ -213,7 +204,7 @@ fn segment(bytes: &[u8]) -> Option<SeenSegment> {
     let (fin, syn, reset) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
     Some(SeenSegment {
         seq: four(4),
-        ack: four(8),
+        ack: (flags & 16 != 0).then(|| four(8)),
         bytes: u32::try_from(bytes.len().checked_sub(length)?).ok()?,
         syn,
         control: syn || fin || reset,
