@@ -34,8 +34,8 @@ fn a_controller_uses_a_path_of_ns3() {
     }
     succeeded(&compile.output().unwrap());
     let run = |spec: &str| Command::new(&program).args([spec, "20"]).output().unwrap();
-    // Of 12 Mbit/s 11.66 are payload, and without a queue a packet takes 21 ms.
-    for (spec, least_mbps, most_ms) in [("copa", 11.2, 40.0), ("bbr", 11.0, 60.0), ("cubic", 11.2, 260.0)] {
+    // Of 12 Mbit/s 11.66 are payload, and without a queue a packet takes 21 ms. At most 5 % more than in the simulator.
+    for (spec, least_mbps, most_ms) in [("copa", 11.2, 27.2), ("bbr", 11.0, 38.6), ("cubic", 11.2, 230.0)] {
         let output = run(spec);
         succeeded(&output);
         let said = String::from_utf8(output.stdout).unwrap();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <ns3/applications-module.h>
 #include <ns3/core-module.h>
 #include <ns3/internet-module.h>
@@ -18,13 +19,20 @@
 using namespace ns3;
 
 static std::vector<double> g_delays;
-static Ptr<Queue<Packet>> g_queue;
+static std::deque<Time> g_entered;
 
-/// A packet waits for those before it, and takes 20 ms.
 static void
 Enqueued(Ptr<const Packet>)
 {
-    g_delays.push_back(20 + g_queue->GetNBytes() * 8 / 12e3);
+    g_entered.push_back(Simulator::Now());
+}
+
+/// Packets keep their order.
+static void
+Arrived(Ptr<const Packet>)
+{
+    g_delays.push_back((Simulator::Now() - g_entered.front()).GetSeconds() * 1e3);
+    g_entered.pop_front();
 }
 
 int
@@ -69,15 +77,14 @@ main(int argc, char** argv)
     BulkSendHelper bulk("ns3::TcpSocketFactory", peer);
     bulk.Install(nodes.Get(0)).Start(Seconds(0));
     ApplicationContainer sink = PacketSinkHelper("ns3::TcpSocketFactory", peer).Install(nodes.Get(2));
-    g_queue = DynamicCast<PointToPointNetDevice>(two.Get(0))->GetQueue();
-    g_queue->TraceConnectWithoutContext("Enqueue", MakeCallback(&Enqueued));
+    DynamicCast<PointToPointNetDevice>(two.Get(0))->GetQueue()->TraceConnectWithoutContext("Enqueue", MakeCallback(&Enqueued));
+    two.Get(1)->TraceConnectWithoutContext("PhyRxEnd", MakeCallback(&Arrived));
     Simulator::Stop(Seconds(seconds));
     Simulator::Run();
     const uint64_t bytes = DynamicCast<PacketSink>(sink.Get(0))->GetTotalRx();
     std::sort(g_delays.begin(), g_delays.end());
     const double p95 = g_delays.empty() ? 0 : g_delays[g_delays.size() * 95 / 100];
     std::printf("%s: %.3f Mbit/s, delay p95 %.1f ms\n", spec.c_str(), static_cast<double>(bytes) * 8 / seconds / 1e6, p95);
-    g_queue = nullptr;
     Simulator::Destroy();
     return 0;
 }

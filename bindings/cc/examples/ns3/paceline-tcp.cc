@@ -135,6 +135,7 @@ PacelineTcp::Report(const TcpSocketState& tcb)
     now.highest = now.ahead > 0 ? std::max(now.una, now.next - std::min<uint64_t>(now.next, tcb.m_bytesInFlight)) : now.una;
     now.resent = now.lost;
     now.lost = m_lost / mss;
+    now.limit = m_limit;
     switch (tcb.m_congState)
     {
     case TcpSocketState::CA_CWR:
@@ -152,6 +153,12 @@ PacelineTcp::Report(const TcpSocketState& tcb)
     Measure();
     if (m_flow == nullptr)
     {
+        if (tcb.m_lastRtt.Get().IsStrictlyPositive())
+        {
+            // The handshake's.
+            now.rtt_newest = now.rtt_least = static_cast<uint64_t>(tcb.m_lastRtt.Get().GetNanoSeconds());
+            now.flags |= PACELINE_COUNTERS_RTT;
+        }
         paceline_env env{};
         env.size = sizeof(env);
         env.mss = now.mss;
@@ -206,6 +213,7 @@ PacelineTcp::CongControl(Ptr<TcpSocketState> tcb, const TcpRateOps::TcpRateConne
 {
     m_delivered = rc.m_delivered + 1; // Data begins behind the SYN.
     m_lost += rs.m_bytesLoss;
+    m_limit = rc.m_appLimited == 0 ? PACELINE_LIMIT_WINDOW : PACELINE_LIMIT_APPLICATION;
     if (tcb->m_congState == TcpSocketState::CA_OPEN || tcb->m_congState == TcpSocketState::CA_DISORDER)
     {
         m_counters.backoff = 0;

@@ -7,7 +7,8 @@
  *
  * ns-3 finds losses, sends again and counts; the controller sets the window, the pacing rate and the threshold. What ns-3 does not tell a
  * congestion control is found here: when each segment left, by the trace of the highest position sent, and so its round trip (PktsAcked gets
- * a smoothed one); and each loss is taken to be repaired by the report after it.
+ * a smoothed one); and each loss is taken to be repaired by the report after it. The first report has the handshake's round trip, and each
+ * says what limits the flow: the window, where the application has written enough.
  */
 #ifndef PACELINE_TCP_H
 #define PACELINE_TCP_H
@@ -55,6 +56,7 @@ class PacelineTcp : public TcpCongestionOps
     paceline_state m_state{};
     uint64_t m_delivered{0}; //!< bytes, acknowledged and above holes
     uint64_t m_lost{0};      //!< bytes
+    uint32_t m_limit{PACELINE_LIMIT_UNKNOWN};
     std::deque<std::pair<uint64_t, uint64_t>> m_departures; //!< what left: its end, and when
     Ptr<TcpSocketState> m_tcb;
     EventId m_tick;
