@@ -24,6 +24,7 @@ pub(super) struct Temporary {
 impl Temporary {
     /// One in this folder, from which those of races that were killed are removed.
     pub(super) fn new(within: &Path) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
         remove_left(within);
         let folder = TempDir::with_prefix_in(PREFIX, within)?;
         let new = folder.path().join("lock.new");
@@ -54,6 +55,7 @@ impl Temporary {
 }
 
 /// Removes what races have left that were killed.
+#[cfg(target_os = "linux")]
 fn remove_left(within: &Path) {
     for entry in fs::read_dir(within).into_iter().flatten().flatten() {
         let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
@@ -61,16 +63,19 @@ fn remove_left(within: &Path) {
         if !named || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        // What another user made stays, and so may be anything: a FIFO that waits, a link.
+        let Ok(Some(lock)) = paceline_files::own(&entry.path().join(LOCK)) else { continue };
         if lock.try_lock().is_ok() {
-            // What belongs to another user stays.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -84,8 +89,13 @@ mod tests {
         for file in [killed.join(LOCK), killed.join("deep/er/file"), place("other").join(LOCK)] {
             fs::write(file, "").unwrap();
         }
-        #[cfg(unix)]
-        std::os::unix::fs::symlink(place("other"), place("paceline-programs-link")).unwrap();
+        symlink(place("other"), place("paceline-programs-link")).unwrap();
+        for folder in ["paceline-programs-linked", "paceline-programs-waits"] {
+            fs::create_dir(place(folder)).unwrap();
+        }
+        symlink(place("other").join(LOCK), place("paceline-programs-linked").join(LOCK)).unwrap();
+        let fifo = place("paceline-programs-waits").join(LOCK);
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let running = Temporary::new(within.path()).unwrap();
         assert!(!killed.exists());
         let next = Temporary::new(within.path()).unwrap();
@@ -95,7 +105,8 @@ mod tests {
         assert!(!path.exists());
         let kept = running.keep();
         drop(Temporary::new(within.path()).unwrap());
-        for folder in [kept, place("paceline-programs-kept").join("deep"), place("other").join(LOCK)] {
+        let linked = place("paceline-programs-linked").join(LOCK);
+        for folder in [kept, place("paceline-programs-kept").join("deep"), place("other").join(LOCK), linked, fifo] {
             assert!(folder.exists(), "{}", folder.display());
         }
         drop(Temporary::new(&place("nowhere")).unwrap_err());
