@@ -34,7 +34,7 @@ pub struct Bridge {
     lost: Vec<u64>,
     /// Number of the newest packet.
     number: u64,
-    /// When quinn last called.
+    /// The latest time at which quinn called.
     now: Time,
     ticks: Ticks,
     window: u64,
@@ -74,7 +74,7 @@ impl Bridge {
 
     /// A batch of `bytes` left at `now`.
     pub fn on_sent(&mut self, now: Time, bytes: u64) {
-        self.advance(now);
+        let (sent_at, now) = (now, self.advance(now));
         let (first, size) = (self.number + 1, u64::from(self.mtu()));
         let mut left = bytes;
         while left > 0 {
@@ -86,7 +86,7 @@ impl Bridge {
         }
         self.credit.bytes = self.credit.bytes.saturating_sub(bytes);
         if bytes > 0 {
-            self.batches.push(now, first..self.number + 1, size, bytes);
+            self.batches.push(sent_at, first..self.number + 1, size, bytes);
         }
         self.refresh();
     }
@@ -103,7 +103,7 @@ impl Bridge {
         if std::mem::replace(&mut self.acking, true) {
             return;
         }
-        self.now = now;
+        let now = self.later(now);
         self.credit.accrue(now);
         self.ticks.run_before_news(&mut self.flow, now);
         if app_limited {
@@ -114,6 +114,7 @@ impl Bridge {
     /// The batch is complete and `in_flight` bytes are left. Answers the RTT of its newest packet.
     pub fn on_end_acks(&mut self, now: Time, in_flight: u64, app_limited: bool) -> Option<Nanos> {
         self.begin(now, app_limited);
+        let now = self.later(now);
         self.acking = false;
         let news = NumberedNews { in_flight: Some(in_flight), ..NumberedNews::default() };
         let sample = self.flow.acked(now, self.acked.drain(..), &news);
@@ -129,7 +130,7 @@ impl Bridge {
 
     /// `lost_bytes` were declared lost, the last of them sent at `sent_at`; zero: a packet sent then was marked.
     pub fn on_congestion_event(&mut self, now: Time, sent_at: Time, persistent: bool, lost_bytes: u64) {
-        self.advance(now);
+        let now = self.advance(now);
         self.lost.clear();
         self.batches.lost(sent_at, lost_bytes, |number| self.lost.push(number));
         if lost_bytes == 0 {
@@ -160,11 +161,18 @@ impl Bridge {
         self.flow.controller()
     }
 
-    /// Time goes on to `now`: credit accrues, ticks come.
-    fn advance(&mut self, now: Time) {
-        self.now = now;
+    /// Time goes on to `now`: credit accrues, ticks come. Answers the present.
+    fn advance(&mut self, now: Time) -> Time {
+        let now = self.later(now);
         self.credit.accrue(now);
         self.ticks.run(&mut self.flow, now);
+        now
+    }
+
+    /// The present never runs back, although quinn's is behind that at which something was heard.
+    fn later(&mut self, now: Time) -> Time {
+        self.now = self.now.max(now);
+        self.now
     }
 
     /// Asks the controller again.
