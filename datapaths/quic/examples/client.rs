@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use paceline_cc::Spec;
-use paceline_quic::{Factory, Sending, Sent, send};
+use paceline_quic::{Factory, QUINN, Sending, Sent};
 
 /// Sends one transfer over QUIC.
 #[derive(Parser)]
@@ -45,7 +45,7 @@ fn main() -> anyhow::Result<()> {
         controller: &controller,
         lasting: Duration::from_secs(options.seconds),
     };
-    let sent = send(socket, &sending, &mut std::io::repeat(0).take(options.megabytes * 1_000_000))?;
+    let sent = QUINN.send(socket, &sending, &mut std::io::repeat(0).take(options.megabytes * 1_000_000))?;
     print(&controller, &sent);
     Ok(())
 }

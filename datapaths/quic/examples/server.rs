@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use paceline_quic::{Identity, serve};
+use paceline_quic::{Identity, QUINN};
 
 /// Receives one transfer over QUIC.
 #[derive(Parser)]
@@ -30,7 +30,7 @@ fn main() -> anyhow::Result<()> {
     let socket = UdpSocket::bind(options.listen).with_context(|| format!("cannot listen on {}", options.listen))?;
     std::fs::write(&options.certificate, identity.certificate())
         .with_context(|| format!("cannot write {}", options.certificate.display()))?;
-    let received = serve(socket, &identity, &mut std::io::sink(), Duration::from_secs(options.seconds))?;
+    let received = QUINN.serve(socket, &identity, &mut std::io::sink(), Duration::from_secs(options.seconds))?;
     let seconds = received.elapsed.as_secs_f64();
     println!(
         "{:.1} MB in {seconds:.3} s, {:.2} Mbit/s, {}",

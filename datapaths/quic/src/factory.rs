@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use paceline_cc::datapath::QUIC;
+use paceline_cc::datapath::{Datapath, QUIC};
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Controller, Env, Misfit, Nanos, Remembered, Spec, Time};
 
@@ -76,14 +76,14 @@ impl Factory {
     /// # Errors
     /// A [`Misfit`] for what quinn cannot express.
     pub fn new(spec: Spec, seed: u64) -> Result<Self, Misfit> {
-        QUIC.carries(&spec)?;
-        Ok(Self::fitting(spec, seed))
+        Self::over(&QUIC, spec, seed)
     }
 
-    /// Of a spec that the stack can express.
-    pub(crate) fn fitting(spec: Spec, seed: u64) -> Self {
-        Self {
-            spec: spec.over(&QUIC),
+    /// The same for the stack that is this datapath.
+    pub(crate) fn over(datapath: &'static Datapath, spec: Spec, seed: u64) -> Result<Self, Misfit> {
+        datapath.carries(&spec)?;
+        Ok(Self {
+            spec: spec.over(datapath),
             seed,
             recording: None,
             observe: None,
@@ -91,7 +91,7 @@ impl Factory {
             lent: Arc::default(),
             #[cfg(feature = "noq")]
             ticker: None,
-        }
+        })
     }
 
     /// The same, leaving what its controllers see in `recording`.

@@ -2,8 +2,8 @@
 //!
 //! [`Factory`] makes any expressible controller of the registry from its text and goes into a
 //! [`quinn::TransportConfig`]; what quinn cannot express is refused there with the reason ([`paceline_cc::Misfit`]). [`Bridge`] is
-//! the translation itself, without clock and sockets. [`serve`] and [`send`] move bytes with it, each on the calling
-//! thread and within a deadline.
+//! the translation itself, without clock and sockets. A [`Stack`] moves bytes with it, each end on the calling thread and within a deadline:
+//! [`QUINN`], or another of [`STACKS`].
 //!
 //! docs/design/quic.md says what is lost on the way.
 
@@ -14,9 +14,18 @@ mod factory;
 mod flow;
 #[cfg(feature = "noq")]
 pub mod noq;
+mod stack;
 mod ticks;
 
 pub use adapter::Adapter;
 pub use bridge::Bridge;
 pub use factory::{Factory, Recording, RttSample};
-pub use flow::{Error, Identity, MTU, Received, Sending, Sent, send, serve};
+pub use flow::QUINN;
+pub use stack::{Error, Identity, MTU, Received, Sending, Sent, Stack};
+
+/// Those of this build.
+pub const STACKS: &[&Stack] = &[
+    &QUINN,
+    #[cfg(all(feature = "noq", target_os = "linux"))]
+    &noq::NOQ,
+];

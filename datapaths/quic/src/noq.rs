@@ -1,7 +1,7 @@
 //! paceline's controllers inside noq: `copa@quic/noq`.
 //!
 //! [`Factory::noq`](crate::Factory::noq) goes into a [`noq_proto::TransportConfig`] as it does into one of quinn. [`Bridge`] is the translation,
-//! without clock and sockets. [`serve`] and [`send`] move bytes over noq's state machine in a loop of their own.
+//! without clock and sockets. [`NOQ`] moves bytes over noq's state machine in a loop of its own.
 
 mod adapter;
 mod bridge;
@@ -13,4 +13,4 @@ mod flow;
 pub use adapter::{Adapter, Ticker};
 pub use bridge::{Bridge, Report};
 #[cfg(target_os = "linux")]
-pub use flow::{send, serve};
+pub use flow::NOQ;

@@ -31,11 +31,10 @@ impl Factory {
     /// # Errors
     /// A [`Misfit`] for what noq cannot express.
     pub fn noq(spec: Spec, seed: u64) -> Result<Self, Misfit> {
-        QUIC_NOQ.carries(&spec)?;
-        Ok(Self::fitting(spec, seed))
+        Self::over(&QUIC_NOQ, spec, seed)
     }
 
-    /// The same, the clock of its controllers run by `ticker`.
+    /// The same, clock and pace of its controllers run by `ticker`.
     #[must_use]
     pub fn ticked(mut self, ticker: &Ticker) -> Self {
         self.ticker = Some(ticker.clone());
@@ -49,7 +48,7 @@ impl ControllerFactory for Factory {
     }
 }
 
-/// Runs the clock of the newest controller that a factory made for noq, in a program that has a loop around noq's state machine: noq calls its
+/// Runs clock and pace of the newest controller that a factory made for noq, in a program that has a loop around noq's state machine: noq calls its
 /// controllers only as packets come and go.
 #[derive(Clone, Debug, Default)]
 pub struct Ticker(Arc<Mutex<Option<Ticked>>>);
@@ -61,7 +60,7 @@ struct Ticked {
 }
 
 impl Ticker {
-    /// When [`Ticker::tick`] wants to be called; nothing for a controller without a clock.
+    /// When [`Ticker::tick`] wants to be called; nothing while neither a tick nor a packet is to be waited for.
     pub fn next_tick(&self) -> Option<Instant> {
         let ticked = locked(&self.0);
         let ticked = ticked.as_ref()?;
@@ -93,7 +92,9 @@ pub struct Adapter {
 
 impl Adapter {
     fn new(factory: &Factory, start: Instant, mtu: u16) -> Self {
-        let bridge = Arc::new(Mutex::new(Bridge::new(factory.controller(mtu), mtu)));
+        let bridge = Bridge::new(factory.controller(mtu), mtu);
+        let bridge = if factory.ticker.is_some() { bridge.ticked() } else { bridge };
+        let bridge = Arc::new(Mutex::new(bridge));
         if let Some(ticker) = &factory.ticker {
             *locked(&ticker.0) = Some(Ticked { bridge: Arc::downgrade(&bridge), start });
         }
@@ -193,9 +194,9 @@ impl Controller for Adapter {
     fn metrics(&self) -> ControllerMetrics {
         let mut bridge = self.bridge();
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = bridge.window();
+        metrics.congestion_window = bridge.own_window();
         metrics.ssthresh = bridge.threshold();
-        if let Some(rate) = bridge.rate() {
+        if let Some(rate) = bridge.pacer() {
             metrics.pacing_rate = Some(rate.as_bytes_per_sec());
             let quantum = if rate < ALONE { 0 } else { rate.bytes_in(QUANTUM) };
             metrics.send_quantum = Some(quantum.max(u64::from(self.mtu)));
@@ -208,7 +209,7 @@ impl Controller for Adapter {
     }
 
     fn initial_window(&self) -> u64 {
-        self.window()
+        self.bridge().own_window()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

@@ -11,7 +11,9 @@
 //! - A late arrival is reported only where everything that was declared lost in the last two probe timeouts has arrived.
 //! - A mark is reported once an acknowledgement, without the number of marked packets.
 //! - A lost MTU probe is not reported, nor are packets whose keys were dropped: they are forgotten by their age.
-//! - Ticks come at the next call, each for its own time, where no loop [runs them](super::Ticker).
+//! - noq's pacer has a rate, and lets ten packets go at once. Where a loop [runs the clock](super::Ticker), packets leave at the controller's
+//!   own pace: until it lets the next one go, the window is closed. Elsewhere the pacer has its rate.
+//! - Ticks come at the next call, each for its own time, where no loop runs them.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +25,8 @@ use crate::ticks::Ticks;
 /// A controller driven by noq's calls. Times count from any one moment.
 pub struct Bridge {
     flow: Numbered,
+    /// A loop runs its clock.
+    ticked: bool,
     ticks: Ticks,
     /// Packets without an end, by noq's number and ours: when they left, and their bytes. Three number spaces share noq's numbers during a
     /// handshake.
@@ -68,6 +72,7 @@ impl Bridge {
         let config = SenderConfig { mss: u32::from(mtu.max(1)), ..SenderConfig::default() };
         Self {
             flow: Numbered::new(&config, controller),
+            ticked: false,
             ticks: Ticks::default(),
             packets: BTreeMap::new(),
             number: 0,
@@ -78,13 +83,20 @@ impl Bridge {
         }
     }
 
+    /// The same, its clock run by a loop that calls [`Bridge::tick`] when [`Bridge::next_tick`] has come, and then asks noq for packets.
+    #[must_use]
+    pub fn ticked(self) -> Self {
+        Self { ticked: true, ..self }
+    }
+
     /// Packet `pn` of `bytes` left.
     pub fn on_packet_sent(&mut self, now: Time, bytes: u16, pn: u64) {
         self.advance(now);
         self.number += 1;
+        let time = self.now;
         let limit = if self.full.is_some() { FlowLimit::Window } else { FlowLimit::Unknown };
         // noq does not say what waits; a controller asks only whether a chirp can be filled.
-        self.flow.sent(now, self.number, u32::from(bytes), u64::MAX, limit);
+        self.flow.sent(time, self.number, u32::from(bytes), u64::MAX, limit);
         self.packets.insert((pn, self.number), (now, bytes));
     }
 
@@ -137,7 +149,10 @@ impl Bridge {
 
     /// There was something to send, and the window was full.
     pub fn on_cwnd_limited(&mut self) {
-        self.full = Some(self.number);
+        let packet = u64::from(self.flow.config().mss);
+        if !self.is_early() || self.flow.in_flight().saturating_add(packet) > self.flow.window() {
+            self.full = Some(self.number);
+        }
     }
 
     /// Packets have `mtu` bytes from now on.
@@ -147,8 +162,13 @@ impl Bridge {
     }
 
     /// noq's window: a packet leaves while what is in flight and one full packet stay up to it. There is always room for one, so that the
-    /// flow cannot stop for ever.
+    /// flow cannot stop for ever; but none before the next one is due.
     pub fn window(&mut self) -> u64 {
+        if self.is_early() { 0 } else { self.own_window() }
+    }
+
+    /// The window without regard to when packets are due.
+    pub fn own_window(&mut self) -> u64 {
         self.settle();
         self.flow.window().max(u64::from(self.flow.config().mss))
     }
@@ -163,6 +183,19 @@ impl Bridge {
         }
     }
 
+    /// The rate of noq's pacer, where it is not left to it: that of the controller; more where packets leave when they are due, so that the pacer
+    /// does not hold them back as well.
+    pub fn pacer(&mut self) -> Option<Rate> {
+        let rate = self.rate()?;
+        Some(if self.ticked { rate.mul_f64(1.25) } else { rate })
+    }
+
+    /// The next packet is not due yet.
+    fn is_early(&mut self) -> bool {
+        self.settle();
+        self.ticked && self.flow.due() > self.now
+    }
+
     /// The slow-start threshold, where it is known.
     pub fn threshold(&self) -> Option<u64> {
         Some(self.flow.controller().permit().threshold).filter(|threshold| *threshold != u64::MAX)
@@ -170,8 +203,8 @@ impl Bridge {
 
     /// When [`Bridge::tick`] wants to be called.
     pub fn next_tick(&mut self) -> Time {
-        self.settle();
-        self.flow.next_tick()
+        let due = if self.is_early() { self.flow.due() } else { Time::NEVER };
+        self.flow.next_tick().min(due)
     }
 
     /// Runs the controller's clock.
@@ -190,11 +223,11 @@ impl Bridge {
         self.flow.controller()
     }
 
-    /// Time goes on to `now`: ticks come.
+    /// Time goes on to `now`: ticks come. It never runs back, although noq's is behind that at which something was heard.
     fn advance(&mut self, now: Time) {
         self.settle();
         self.now = self.now.max(now);
-        self.ticks.run(&mut self.flow, now);
+        self.ticks.run(&mut self.flow, self.now);
     }
 
     /// News of this moment begin or go on.
@@ -212,9 +245,10 @@ impl Bridge {
         if !std::mem::take(&mut self.news.waits) {
             return;
         }
-        let News { heard: now, ref acked, ref lost, in_flight, persistent, marked, spurious, dry, congested, .. } =
+        let News { heard, ref acked, ref lost, in_flight, persistent, marked, spurious, dry, congested, .. } =
             self.news;
-        self.now = self.now.max(now);
+        self.now = self.now.max(heard);
+        let now = self.now;
         let flow = &mut self.flow;
         self.ticks.run_before_news(flow, now);
         if spurious {

@@ -17,7 +17,7 @@ use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags};
 
 use super::Ticker;
-use crate::flow::{Error, GOODBYE};
+use crate::stack::{Error, GOODBYE};
 
 /// Datagrams read in one call, and bytes of each buffer: what `UDP_GRO` puts together.
 const BATCH: usize = 8;

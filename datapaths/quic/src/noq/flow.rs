@@ -1,5 +1,4 @@
-//! One transfer over noq: as [`crate::serve`] and [`crate::send`], in a loop that keeps the controller's clock and noq's pace as well as the
-//! machine's timers do.
+//! A transfer over noq: in a loop that keeps the controller's clock and noq's pace as well as the machine's timers do.
 
 use std::io::{self, Read, Write};
 use std::net::UdpSocket;
@@ -12,34 +11,27 @@ use noq_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionError, Dir, Event, PathId, ReadError, ServerConfig,
     StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
 };
+use paceline_cc::datapath::QUIC_NOQ;
 
 use super::Ticker;
 use super::end::End;
-use crate::factory::Recording;
-use crate::flow::{
-    ACK_DELAY, CHUNK, Error, FLOW_WINDOW, GOODBYE, Identity, MTU, NAME, Received, Sending, Sent, certificate, cpu_time,
-    since, stream_error,
+use crate::stack::{
+    ACK_DELAY, CHUNK, Error, FLOW_WINDOW, GOODBYE, Identity, MTU, NAME, Received, Sending, Sent, Stack, certificate,
+    stream_error,
 };
 
-/// Waits for one sender on `socket` and writes what it sends to `sink`, which must not block for long. Returns when the
-/// transfer is over, the sender has gone, or `lasting` has passed; strangers whose handshake fails are passed over.
-///
-/// # Errors
-/// [`Error::NoPeer`] when no sender came; otherwise what failed.
-pub fn serve(
-    socket: UdpSocket,
-    identity: &Identity,
-    sink: &mut dyn Write,
-    lasting: Duration,
-) -> Result<Received, Error> {
-    let cpu = cpu_time();
+/// `copa@quic/noq`.
+pub const NOQ: Stack = Stack { name: "noq", datapath: &QUIC_NOQ, serve, send };
+
+fn serve(socket: UdpSocket, identity: &Identity, sink: &mut dyn Write, lasting: Duration) -> Result<Received, Error> {
     let chain = vec![CertificateDer::from(identity.certificate().to_vec())];
     let key = PrivateKeyDer::Pkcs8(identity.key().to_vec().into());
     let mut config = ServerConfig::with_single_cert(chain, key).map_err(certificate)?;
     config.transport_config(Arc::new(transport()));
     let mut end = End::new(socket, Some(config), Ticker::default())?;
     let deadline = Instant::now() + lasting;
-    let mut download = Download { sink, stream: None, begun: Instant::now(), received: nothing(), over: false };
+    let mut download =
+        Download { sink, stream: None, begun: Instant::now(), received: Received::default(), over: false };
     loop {
         let now = end.turn()?;
         if !download.take(&mut end, now)? {
@@ -56,20 +48,13 @@ pub fn serve(
     }
     let received = download.received;
     end.close()?;
-    Ok(Received { cpu: since(cpu), ..received })
+    Ok(received)
 }
 
-/// Sends what `source` gives to a [`serve`] from `socket`; `source` must not block for long. Returns when everything has
-/// been acknowledged or the time is up.
-///
-/// # Errors
-/// [`Error::NoPeer`] when no receiver answered; otherwise what failed.
-pub fn send(socket: UdpSocket, sending: &Sending<'_>, source: &mut dyn Read) -> Result<Sent, Error> {
-    let cpu = cpu_time();
-    let (recording, ticker) = (Recording::default(), Ticker::default());
+fn send(socket: UdpSocket, sending: &Sending<'_>, source: &mut dyn Read) -> Result<Sent, Error> {
+    let ticker = Ticker::default();
     let mut settings = transport();
-    let factory = sending.controller.clone().recorded(&recording).ticked(&ticker);
-    settings.congestion_controller_factory(Arc::new(factory));
+    settings.congestion_controller_factory(Arc::new(sending.controller.clone().ticked(&ticker)));
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(sending.certificate.to_vec())).map_err(certificate)?;
     let mut config = ClientConfig::with_root_certificates(Arc::new(roots)).map_err(certificate)?;
@@ -100,17 +85,15 @@ pub fn send(socket: UdpSocket, sending: &Sending<'_>, source: &mut dyn Read) -> 
         upload.give_up(&mut end)?;
     }
     end.close()?;
-    drop(end);
     Ok(Sent {
         bytes,
         complete,
         elapsed,
-        rtt: recording.take(),
         packets_sent: path.sent_packets,
         packets_lost: path.lost_packets,
         bytes_lost: path.lost_bytes,
         congestion_events: path.congestion_events,
-        cpu: since(cpu),
+        ..Sent::default()
     })
 }
 
@@ -245,10 +228,6 @@ impl Download<'_> {
         let _ = chunks.finalize();
         Ok(true)
     }
-}
-
-fn nothing() -> Received {
-    Received { bytes: 0, complete: false, elapsed: Duration::ZERO, cpu: None }
 }
 
 fn stopped(code: VarInt) -> Error {

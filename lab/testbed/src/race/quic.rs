@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_cc::datapath::QUIC;
-use paceline_cc::{Distribution, Env, Misfit, Nanos, Spec, Time};
+use paceline_cc::{Distribution, Env, Nanos, Time};
 use paceline_experiment::{Flow, Layer, Workload};
-use paceline_quic::{Factory, Identity, Received, Sending, Sent};
+use paceline_quic::{Factory, Identity, Sending, Sent, Stack};
 use paceline_transport::SenderStats;
 
 use super::rows::{Place, Real, nothing_below};
@@ -23,57 +22,28 @@ use paceline_linux::clock::{Clock, Sleeper};
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// `quic` in the table.
-pub(super) const QUINN: Real = Real {
-    carries_telemetry: false,
-    lends_memory: false,
-    check: |flow| check(flow, &WITH_QUINN),
-    below: nothing_below,
-    work: |crew, place| work(crew, place, &WITH_QUINN),
-};
+pub(super) const QUINN: Real =
+    over(|flow| check(flow, &paceline_quic::QUINN), |crew, place| work(crew, place, &paceline_quic::QUINN));
 
 /// `quic/noq` in the table.
 #[cfg(feature = "quic-noq")]
-pub(super) const NOQ: Real = Real {
-    carries_telemetry: false,
-    lends_memory: false,
-    check: |flow| check(flow, &WITH_NOQ),
-    below: nothing_below,
-    work: |crew, place| work(crew, place, &WITH_NOQ),
-};
+pub(super) const NOQ: Real =
+    over(|flow| check(flow, &paceline_quic::noq::NOQ), |crew, place| work(crew, place, &paceline_quic::noq::NOQ));
 
-/// Who speaks QUIC.
-struct Stack {
-    /// Its datapath.
-    via: &'static str,
-    name: &'static str,
-    factory: fn(Spec, u64) -> Result<Factory, Misfit>,
-    serve: fn(UdpSocket, &Identity, &mut dyn Write, Duration) -> Result<Received, paceline_quic::Error>,
-    send: fn(UdpSocket, &Sending<'_>, &mut dyn Read) -> Result<Sent, paceline_quic::Error>,
+/// A row of a stack.
+const fn over(
+    check: fn(&Flow) -> Result<Vec<String>, Refused>,
+    work: fn(&Crew<'_>, &Place<'_>) -> Result<Work, TestbedError>,
+) -> Real {
+    Real { carries_telemetry: false, lends_memory: false, check, below: nothing_below, work }
 }
-
-static WITH_QUINN: Stack = Stack {
-    via: QUIC.name,
-    name: "quinn",
-    factory: Factory::new,
-    serve: paceline_quic::serve,
-    send: paceline_quic::send,
-};
-
-#[cfg(feature = "quic-noq")]
-static WITH_NOQ: Stack = Stack {
-    via: paceline_cc::datapath::QUIC_NOQ.name,
-    name: "noq",
-    factory: Factory::noq,
-    serve: paceline_quic::noq::serve,
-    send: paceline_quic::noq::send,
-};
 
 /// What the stack does otherwise than the flow says, one line each.
 ///
 /// # Errors
 /// What of it the stack cannot do, and how to fix it.
 fn check(flow: &Flow, stack: &Stack) -> Result<Vec<String>, Refused> {
-    let Stack { via, name, .. } = *stack;
+    let (via, name) = (stack.datapath.name, stack.name);
     let spec = &flow.controller;
     factory(flow, 0, stack)?;
     if !matches!(flow.workload, Workload::Bulk | Workload::Bytes(_)) {
@@ -95,9 +65,12 @@ fn check(flow: &Flow, stack: &Stack) -> Result<Vec<String>, Refused> {
 
 /// What makes the flow's controllers.
 fn factory(flow: &Flow, seed: u64, stack: &Stack) -> Result<Factory, Refused> {
-    let refused =
-        |misfit| Refused::Quic { controller: flow.controller.clone(), via: stack.via, misfit: Box::new(misfit) };
-    (stack.factory)(flow.controller.clone(), seed).map_err(refused)
+    let refused = |misfit| Refused::Quic {
+        controller: flow.controller.clone(),
+        via: stack.datapath.name,
+        misfit: Box::new(misfit),
+    };
+    stack.factory(flow.controller.clone(), seed).map_err(refused)
 }
 
 fn work(crew: &Crew<'_>, place: &Place<'_>, stack: &'static Stack) -> Result<Work, TestbedError> {
@@ -160,7 +133,7 @@ impl Transfer {
             .name("quic receiver".to_owned())
             .spawn(move || {
                 let lasting = until_then(clock, until) + FAREWELL;
-                let received = unless_no_peer((stack.serve)(far, &identity, &mut sink, lasting));
+                let received = unless_no_peer(stack.serve(far, &identity, &mut sink, lasting));
                 received.map(|received| (received, sink))
             })
             .map_err(|source| FlowError::Thread { flow: name.clone(), source })?;
@@ -169,7 +142,7 @@ impl Transfer {
         let lasting = until_then(clock, until);
         let sending = Sending { to, certificate: &certificate, controller: &controller, lasting };
         let over = Instant::now() + lasting;
-        let sent = unless_no_peer((stack.send)(near, &sending, &mut source));
+        let sent = unless_no_peer(stack.send(near, &sending, &mut source));
         let received = receiver.join().map_err(|_| FlowError::Panicked { flow: name.clone(), thread: "receiver" })?;
         let failed = |source| FlowError::Quic { flow: name.clone(), source };
         let (sent, (received, sink)) = (sent.map_err(failed)?, received.map_err(failed)?);

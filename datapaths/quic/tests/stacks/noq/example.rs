@@ -1,6 +1,6 @@
 //! The example: a program of its own around noq.
 
-#[path = "../../examples/noq.rs"]
+#[path = "../../../examples/noq.rs"]
 mod program;
 
 use std::time::Duration;

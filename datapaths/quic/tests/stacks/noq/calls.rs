@@ -3,7 +3,8 @@
 use paceline_cc::{Ecn, Nanos, Pacing, Rate, Time};
 use paceline_quic::noq::{Bridge, Report};
 
-use crate::common::{Spy, at};
+use crate::at;
+use crate::spy::Spy;
 
 const MTU: u64 = 1000;
 
@@ -234,4 +235,41 @@ fn the_window_has_room_for_a_packet_and_rates_are_rates() {
     assert_eq!(bridge.rate(), Some(rate));
     bridge.on_mtu_update(1400);
     assert_eq!((bridge.window(), bridge.rate()), (1400, Some(Rate::from_bytes_per_sec(1_400_000))));
+}
+
+#[test]
+fn a_packet_leaves_when_it_is_due_where_a_loop_runs_the_clock() {
+    let (bridge, spy) = bridge(Ecn::Off);
+    let mut bridge = bridge.ticked();
+    // A packet each 2 ms; after a silence one of them may be caught up with by a millisecond.
+    spy.set(|answers| answers.pacing = Pacing::Rate(Rate::from_mbps(4.0)));
+    send(&mut bridge, 50..51);
+    assert_eq!((bridge.window(), bridge.own_window(), bridge.next_tick()), (0, 10 * MTU, at(51)));
+    // Not for the window's sake.
+    bridge.on_cwnd_limited();
+    bridge.tick(at(51));
+    assert_eq!((bridge.window(), bridge.next_tick()), (10 * MTU, Time::NEVER));
+    send(&mut bridge, 51..52);
+    bridge.tick(at(52));
+    assert_eq!((bridge.window(), bridge.next_tick()), (0, at(53)));
+    ack(&mut bridge, 92, &[50, 51], 0);
+    assert_eq!(bridge.window(), 10 * MTU);
+    let calls = spy.calls();
+    assert!(calls.last().unwrap().starts_with("ack 92 [1, 2]") && !calls[2].ends_with("limited"), "{calls:?}");
+}
+
+#[test]
+fn time_does_not_run_back_behind_what_was_heard() {
+    let (mut bridge, spy) = bridge(Ecn::Off);
+    send(&mut bridge, 0..2);
+    bridge.on_ack(Report { at: at(40), heard: at(43) }, at(0), 0, false);
+    bridge.on_end_acks(Report { at: at(40), heard: at(43) }, 1000, false);
+    // By the clock that noq read before.
+    bridge.on_packet_sent(at(40), MTU as u16, 2);
+    bridge.on_ack(report(90), at(40), 2, false);
+    bridge.on_end_acks(report(90), 1000, false);
+    bridge.window();
+    let calls = spy.calls();
+    assert_eq!(calls[3], "sent 43 2000+1000 flight 2000");
+    assert!(calls[4].starts_with("ack 90 [3] rtt 47 2000>1000 una 3000"), "{calls:?}");
 }

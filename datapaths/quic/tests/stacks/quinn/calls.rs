@@ -1,10 +1,10 @@
 //! quinn's calls in, a controller's calls out.
 
-mod common;
-
-use common::{Spy, at};
 use paceline_cc::{Ecn, Pacing, Rate};
 use paceline_quic::Bridge;
+
+use crate::at;
+use crate::spy::Spy;
 
 const MTU: u64 = 1000;
 
@@ -239,4 +239,17 @@ fn a_rate_is_kept_on_average_by_credit() {
     spy.set(|answers| answers.pacing = Pacing::Free);
     ack(&mut bridge, 56, &[50], 8 * MTU);
     assert_eq!(bridge.window(), 1000 * MTU + 1);
+}
+
+#[test]
+fn time_does_not_run_back_behind_what_was_heard() {
+    let (mut bridge, spy) = bridge();
+    bridge.on_sent(at(0), 1000);
+    ack(&mut bridge, 43, &[0], 0);
+    // By the clock that quinn read before.
+    bridge.on_sent(at(40), 1000);
+    ack(&mut bridge, 90, &[40], 0);
+    let calls = spy.calls();
+    assert_eq!(calls[2], "sent 43 1000+1000 flight 1000");
+    assert!(calls[3].starts_with("ack 90 [2]"), "{calls:?}");
 }

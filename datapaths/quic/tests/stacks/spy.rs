@@ -124,7 +124,3 @@ impl Controller for Spy {
 
     fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
 }
-
-pub(crate) fn at(millis: u64) -> Time {
-    Time::from_millis(millis)
-}

@@ -1,7 +1,7 @@
-//! Application-limited flows inside quinn: no window grows further than its flow has used it, whatever the controller. The bridge is
-//! driven by a model of quinn's calls, over a link with a queue: a send call that ends with nothing to send while the window is open
-//! makes the flow application-limited until the next one (quinn-proto 0.11.19, `Connection::poll_transmit`). The model does not pace: those
-//! that steer by a rate are judged in the simulator.
+//! Application-limited flows inside QUIC: no window grows further than its flow has used it, whatever the controller. The bridge is
+//! driven by a model of its stack's calls, over a link with a queue: a send call that ends with nothing to send while the window is open
+//! makes the flow application-limited until the next one (quinn-proto 0.11.19 and noq-proto 1.4.0, `Connection::poll_transmit`). The model
+//! does not pace: those that steer by a rate are judged in the simulator.
 //!
 //! `RATE_LIMITED=2000 cargo test -p paceline-quic rate_limited` runs as many workloads.
 
@@ -9,17 +9,19 @@ use std::collections::VecDeque;
 use std::env;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_cc::datapath::QUIC;
 use paceline_cc::observe::Observed;
 use paceline_cc::registry::CONTROLLERS;
 use paceline_cc::start_ups::START_UPS;
 use paceline_cc::testing::rate_limited::{Blinded, Findings, RateLimited};
 use paceline_cc::{Controller, Env, Nanos, Rate, Spec, Time};
-use paceline_quic::Bridge;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRng, TestRunner};
 
-const MTU: u64 = 1200;
+use crate::{STACKS, Tested};
+
+pub(crate) const MTU: u16 = 1200;
+/// The same, in bytes of a flow.
+const PACKET: u64 = MTU as u64;
 /// Longest delay of an acknowledgement (RFC 9000, section 18.2).
 const ACK_DELAY: Nanos = Nanos::from_millis(25);
 /// Packets that may arrive before a hole is taken for a loss (RFC 9002, section 6.1.1).
@@ -39,15 +41,27 @@ struct Case {
 }
 
 #[derive(Clone, Copy)]
-struct Flying {
-    number: u64,
-    sent_at: Time,
+pub(crate) struct Flying {
+    pub(crate) number: u64,
+    pub(crate) sent_at: Time,
 }
 
-/// quinn, the link, and the receiver.
+/// A stack's calls of packets of [`MTU`] bytes.
+pub(crate) trait Inside {
+    /// Whether a packet may leave beside those in flight.
+    fn may_send(&mut self, in_flight: u64) -> bool;
+    /// A packet left.
+    fn sent(&mut self, now: Time, packet: Flying);
+    /// An acknowledgement came: of these, after which so many bytes are in flight.
+    fn acked(&mut self, now: Time, packets: &[Flying], in_flight: u64, app_limited: bool);
+    /// It showed that these were lost.
+    fn lost(&mut self, now: Time, packets: &[Flying]);
+}
+
+/// The stack, the link, and the receiver.
 struct Model {
     case: Case,
-    bridge: Bridge,
+    inside: Box<dyn Inside>,
     now: Time,
     unsent: u64,
     app_limited: bool,
@@ -63,10 +77,10 @@ struct Model {
 }
 
 impl Model {
-    fn new(case: &Case, bridge: Bridge) -> Self {
+    fn new(case: &Case, inside: Box<dyn Inside>) -> Self {
         Self {
             case: case.clone(),
-            bridge,
+            inside,
             now: Time::ZERO,
             unsent: 0,
             app_limited: false,
@@ -82,22 +96,23 @@ impl Model {
     }
 
     fn in_flight(&self) -> u64 {
-        self.flying.len() as u64 * MTU
+        self.flying.len() as u64 * PACKET
     }
 
     fn send(&mut self) {
-        self.bridge.on_sent(self.now, MTU);
         let number = self.next;
         self.next += 1;
-        self.flying.push_back(Flying { number, sent_at: self.now });
-        self.unsent = self.unsent.saturating_sub(MTU);
+        let packet = Flying { number, sent_at: self.now };
+        self.inside.sent(self.now, packet);
+        self.flying.push_back(packet);
+        self.unsent = self.unsent.saturating_sub(PACKET);
         self.probe_at = self.now + self.case.rtt.mul_div(3, 1) + self.case.queue + ACK_DELAY;
         let begin = self.link_free.max(self.now);
         let lost = self.case.loses > 0 && number % self.case.loses == self.case.loses - 1;
         if lost || begin - self.now > self.case.queue {
             return;
         }
-        self.link_free = begin + Rate::from_mbps(self.case.mbps).time_for(MTU);
+        self.link_free = begin + Rate::from_mbps(self.case.mbps).time_for(PACKET);
         self.arrivals.push_back((self.link_free + self.case.rtt.mul_div(1, 2), number));
     }
 
@@ -109,7 +124,7 @@ impl Model {
                 return;
             }
             self.app_limited = false;
-            if self.in_flight() + MTU >= self.bridge.window() {
+            if !self.inside.may_send(self.in_flight()) {
                 return;
             }
             self.send();
@@ -135,16 +150,13 @@ impl Model {
     fn take(&mut self, numbers: &[u64]) {
         let acked: Vec<Flying> = self.flying.iter().filter(|one| numbers.contains(&one.number)).copied().collect();
         self.flying.retain(|one| !numbers.contains(&one.number));
-        for packet in &acked {
-            self.bridge.on_ack(self.now, packet.sent_at, MTU, self.app_limited);
-        }
-        self.bridge.on_end_acks(self.now, self.in_flight(), self.app_limited);
+        self.inside.acked(self.now, &acked, self.in_flight(), self.app_limited);
         let newest = numbers.iter().max().copied().unwrap_or(0);
         let lost: Vec<Flying> = self.flying.iter().filter(|one| one.number + DISORDER <= newest).copied().collect();
         self.flying.retain(|one| one.number + DISORDER > newest);
-        if let Some(last) = lost.last() {
-            self.unsent += lost.len() as u64 * MTU;
-            self.bridge.on_congestion_event(self.now, last.sent_at, false, lost.len() as u64 * MTU);
+        if !lost.is_empty() {
+            self.unsent += lost.len() as u64 * PACKET;
+            self.inside.lost(self.now, &lost);
         }
         self.probe_at = if self.flying.is_empty() { Time::NEVER } else { self.now + self.case.rtt.mul_div(3, 1) };
     }
@@ -196,49 +208,57 @@ fn cases() -> impl Strategy<Value = Case> {
         ack_every,
         turns: turns
             .into_iter()
-            .map(|(packets, gap)| (packets as u64 * MTU, Nanos::from_secs_f64((gap * rtt).min(2.0))))
+            .map(|(packets, gap)| (packets as u64 * PACKET, Nanos::from_secs_f64((gap * rtt).min(2.0))))
             .collect(),
     })
 }
 
 /// What a controller does on such paths; the first excess, shrunk.
-fn check(spec: &Spec, blinded: bool, count: u32) -> Result<(), String> {
+fn check(tested: &Tested, spec: &Spec, blinded: bool, count: u32) -> Result<(), String> {
     let config = Config { cases: count, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(config.rng_algorithm);
     let run = |case: Case| {
         let findings: Arc<Mutex<Findings>> = Arc::default();
-        let env = Env { mss: MTU as u32, ..Env::default() };
+        let env = Env { mss: u32::from(MTU), ..Env::default() };
         let controller = spec.build(&env);
         let controller: Box<dyn Controller> = if blinded { Box::new(Blinded(controller)) } else { controller };
         let judge = RateLimited::new(spec, env.mss, Arc::clone(&findings));
         let observed = Observed::wrap(controller, Some(Box::new(judge)));
-        Model::new(&case, Bridge::new(observed, MTU as u16)).run();
+        Model::new(&case, (tested.inside)(observed)).run();
         let findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
         findings.excess.clone().map_or(Ok(()), |excess| Err(TestCaseError::fail(excess)))
     };
-    TestRunner::new_with_rng(config, rng).run(&cases(), run).map_err(|error| format!("{spec}@quic: {error}"))
+    TestRunner::new_with_rng(config, rng)
+        .run(&cases(), run)
+        .map_err(|error| format!("{spec}@{}: {error}", tested.stack.datapath.name))
 }
 
 #[test]
 fn no_window_grows_further_than_its_flow_has_used_it() {
-    let mut specs = Vec::new();
-    for entry in CONTROLLERS {
-        let start_ups: &[_] = if entry.start.is_some() { START_UPS } else { &[] };
-        let with = start_ups.iter().map(|start| format!("{}:start={}", entry.name, start.name));
-        let texts = with.chain(entry.start.is_none().then(|| entry.name.to_owned()));
-        let judged = |spec: &Spec| RateLimited::judges_window(spec) && QUIC.carries(spec).is_ok();
-        specs.extend(texts.map(|text| text.parse::<Spec>().unwrap()).filter(judged));
+    let mut judged = Vec::new();
+    for tested in STACKS {
+        for entry in CONTROLLERS {
+            let start_ups: &[_] = if entry.start.is_some() { START_UPS } else { &[] };
+            let with = start_ups.iter().map(|start| format!("{}:start={}", entry.name, start.name));
+            let texts = with.chain(entry.start.is_none().then(|| entry.name.to_owned()));
+            let fits = |spec: &Spec| RateLimited::judges_window(spec) && tested.stack.datapath.carries(spec).is_ok();
+            judged.extend(texts.map(|text| text.parse::<Spec>().unwrap()).filter(fits).map(|spec| (tested, spec)));
+        }
     }
-    let workloads = env::var("RATE_LIMITED").ok().and_then(|text| text.parse().ok()).unwrap_or(400_u32);
-    let each = workloads.div_ceil(specs.len() as u32);
-    let excesses: Vec<String> = specs.iter().filter_map(|spec| check(spec, false, each).err()).collect();
-    println!("{each} workloads for each of {} controllers", specs.len());
+    let workloads = env::var("RATE_LIMITED").ok().and_then(|text| text.parse().ok()).unwrap_or(800_u32);
+    let each = workloads.div_ceil(judged.len() as u32);
+    let excesses: Vec<String> =
+        judged.iter().filter_map(|(tested, spec)| check(tested, spec, false, each).err()).collect();
+    println!("{each} workloads for each of {} controllers", judged.len());
     assert!(excesses.is_empty(), "{}", excesses.join("\n"));
 }
 
 #[test]
 fn what_grows_further_is_found() {
-    for name in ["reno", "cubic", "copa"] {
-        assert!(check(&name.parse().unwrap(), true, 100).is_err(), "{name}");
+    for tested in STACKS {
+        for name in ["reno", "cubic", "copa"] {
+            let found = check(tested, &name.parse().unwrap(), true, 100);
+            assert!(found.is_err(), "{name}@{}", tested.stack.datapath.name);
+        }
     }
 }

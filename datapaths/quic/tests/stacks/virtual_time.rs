@@ -1,0 +1,155 @@
+//! Each stack in virtual time: what a controller gets out of it, without a machine's noise.
+
+use std::sync::{Arc, Mutex};
+
+use paceline_cc::event_log::{Log, Reader, replay};
+use paceline_cc::observe::{Event, Observer};
+use paceline_cc::{Controller, Env, Nanos};
+
+use crate::world::{Figures, Passed, Way, over_udp};
+use crate::{STACKS, Tested, at};
+
+/// Mbit/s of the constant path; of them, headers of QUIC, UDP and IP taken off.
+const RATE: u32 = 24;
+const FULL: f64 = RATE as f64 * 1420.0 / 1480.0;
+/// From when on a flow of the constant path is judged, and how long it runs.
+const START: u64 = 5_000;
+const LASTING: u64 = 20_000;
+
+fn over_constant(tested: &Tested, spec: &str) -> (Passed, Figures) {
+    let passed = tested.run(tested.factory(spec), Way::Constant(RATE), Nanos::from_millis(LASTING));
+    let figures = passed.figures(at(START)..at(LASTING));
+    println!("{spec}@{}: {figures:?}", tested.stack.datapath.name);
+    (passed, figures)
+}
+
+/// The controller fills the link, with a queue of at most so many ms in the median and at the 95th percentile.
+fn fills(spec: &str, share: f64, p50: f64, p95: f64) {
+    for tested in STACKS {
+        let (passed, figures) = over_constant(tested, spec);
+        let goodput = passed.goodput(at(START)..at(LASTING));
+        // 20 ms, and 0.5 ms on the wire.
+        let (queue_p50, queue_p95) = (figures.p50 - 20.5, figures.p95 - 20.5);
+        let name = tested.stack.name;
+        assert!(goodput > share * FULL, "{name}: {goodput} Mbit/s of {FULL}, {figures:?}");
+        assert!(queue_p50 < p50 && queue_p95 < p95, "{name}: {figures:?}");
+    }
+}
+
+#[test]
+fn copa_fills_the_link_with_a_short_queue() {
+    fills("copa", 0.95, 10.0, 10.0);
+}
+
+#[test]
+fn copa_begins_without_a_long_queue() {
+    for tested in STACKS {
+        let passed = tested.run(tested.factory("copa"), Way::Constant(RATE), Nanos::from_millis(START));
+        let figures = passed.figures(at(0)..at(START));
+        println!("{}: {figures:?}", tested.stack.name);
+        // Its start overshoots by no more than what leaves evenly, and some packets.
+        assert!(figures.most - 20.5 < 32.0, "{}: {figures:?}", tested.stack.name);
+    }
+}
+
+#[test]
+fn bbr_fills_the_link_and_does_not_stand_at_its_window() {
+    fills("bbr", 0.95, 20.0, f64::MAX);
+}
+
+#[test]
+fn verus_fills_the_link() {
+    fills("verus", 0.9, f64::MAX, f64::MAX);
+}
+
+#[test]
+fn a_fixed_rate_is_kept_without_a_queue() {
+    for tested in STACKS {
+        let (passed, figures) = over_constant(tested, "fixed:window=1000,rate=12");
+        let goodput = passed.goodput(at(START)..at(LASTING));
+        let off = goodput / (12.0 * 1420.0 / 1452.0) - 1.0;
+        // A window that stands for a rate loses what it could not use in time.
+        let most = if tested.named("quinn") { 0.04 } else { 0.02 };
+        assert!(off.abs() < most && figures.p95 - 20.5 < 10.0, "{}: {goodput} Mbit/s, {figures:?}", tested.stack.name);
+    }
+}
+
+/// How far a flow may be from the one over datagrams: throughput, median and 95th percentile of the delay.
+struct Bounds {
+    mbps: f64,
+    p50: f64,
+    p95: f64,
+}
+
+impl Bounds {
+    fn check(&self, what: &str, flow: &Figures, udp: &Figures) {
+        println!("{what}: {flow:?}, over datagrams {udp:?}");
+        let off = |a: f64, b: f64| (a / b - 1.0).abs();
+        assert!(off(flow.mbps, udp.mbps) < self.mbps, "{what}: {flow:?}, over datagrams {udp:?}");
+        assert!(off(flow.p50, udp.p50) < self.p50, "{what}: {flow:?}, over datagrams {udp:?}");
+        assert!(off(flow.p95, udp.p95) < self.p95, "{what}: {flow:?}, over datagrams {udp:?}");
+    }
+}
+
+/// Of a stack whose controllers know each packet and set a rate.
+const CLOSE: Bounds = Bounds { mbps: 0.02, p50: 0.03, p95: 0.10 };
+/// Of one whose controllers set only a window: it leaves in bursts.
+const WIDE: Bounds = Bounds { mbps: 0.05, p50: 0.15, p95: 0.45 };
+
+fn bounds(tested: &Tested) -> &'static Bounds {
+    if tested.named("quinn") { &WIDE } else { &CLOSE }
+}
+
+#[test]
+fn copa_is_copa_over_datagrams_at_a_constant_rate() {
+    let (span, lasting) = (at(START)..at(LASTING), Nanos::from_millis(LASTING));
+    let udp = over_udp("copa", Way::Constant(RATE), lasting).figures(span);
+    for tested in STACKS {
+        bounds(tested).check(tested.stack.name, &over_constant(tested, "copa").1, &udp);
+    }
+}
+
+/// The whole of the flow, from its start on.
+#[test]
+fn copa_is_copa_over_datagrams_on_a_cellular_path() {
+    let lasting = 60_000;
+    for second in [0, 20, 40] {
+        let (way, span) = (Way::Cellular(second), at(0)..at(lasting));
+        let udp = over_udp("copa", way, Nanos::from_millis(lasting)).figures(span.clone());
+        for tested in STACKS {
+            let passed = tested.run(tested.factory("copa"), way, Nanos::from_millis(lasting));
+            let what = format!("{} from {second} s on", tested.stack.name);
+            bounds(tested).check(&what, &passed.figures(span.clone()), &udp);
+        }
+    }
+}
+
+#[test]
+fn what_a_controller_saw_replays_bit_by_bit() {
+    for tested in STACKS {
+        for spec in ["copa", "bbr", "cubic", "verus"] {
+            let factory = tested.factory(spec);
+            let log: Arc<Mutex<Option<Log<Vec<u8>>>>> = Arc::default();
+            let (kept, of) = (Arc::clone(&log), factory.spec().clone());
+            let observe = move |env: &Env| {
+                *kept.lock().unwrap() = Some(Log::new(Vec::new(), &of, env, "quic").unwrap());
+                Some(Box::new(Kept(Arc::clone(&kept))) as Box<dyn Observer>)
+            };
+            let spec = factory.spec().clone();
+            tested.run(factory.observed(observe), Way::Constant(RATE), Nanos::from_millis(START));
+            let written = log.lock().unwrap().take().unwrap().finish().unwrap();
+            let mut reader = Reader::new("quic", written.as_slice()).unwrap();
+            let mut again = spec.build(&reader.header().env.clone());
+            let events = replay(&mut reader, again.as_mut()).unwrap();
+            assert!(events > 5_000, "{spec}@{}: {events} events", tested.stack.datapath.name);
+        }
+    }
+}
+
+struct Kept(Arc<Mutex<Option<Log<Vec<u8>>>>>);
+
+impl Observer for Kept {
+    fn on_event(&mut self, event: &Event<'_>, controller: &dyn Controller) {
+        self.0.lock().unwrap().as_mut().expect("begun").on_event(event, controller);
+    }
+}
