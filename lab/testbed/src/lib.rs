@@ -8,6 +8,7 @@ mod endpoint;
 mod numbers;
 mod observers;
 pub mod race;
+pub mod remote;
 pub mod tcp;
 pub mod tunnel;
 mod whens;

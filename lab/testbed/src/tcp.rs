@@ -26,7 +26,7 @@ pub(crate) use above::{Engines, Served, above};
 #[cfg(feature = "ebpf")]
 pub(crate) use loading::Loads;
 pub(crate) use loading::{LOADING, Loader, Loading, Telemetry, World};
-pub(crate) use receiving::Receiving;
+pub(crate) use receiving::{CHUNK, Reading, Receiving};
 pub(crate) use sending::Sending;
 
 /// Time between two looks at `TCP_INFO`. 10 ms: what the series and the quantiles of the RTT need (our choice).

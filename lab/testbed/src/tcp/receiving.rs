@@ -18,7 +18,7 @@ use paceline_linux::thread::cpu_time;
 use rustix::event::{PollFd, PollFlags};
 
 /// What one read takes at most.
-const CHUNK: usize = 256 * 1024;
+pub(crate) const CHUNK: usize = 256 * 1024;
 /// How often to look whether the run has failed elsewhere.
 const LOOK: Nanos = Nanos::from_millis(100);
 
@@ -48,13 +48,24 @@ pub(crate) struct ReceivingOutcome {
 }
 
 /// How a connection is read.
-enum Reading {
+pub(crate) enum Reading {
     Plain(TcpStream),
     Framed(Box<Reader>),
 }
 
 impl Reading {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Of a connection of this flow, which does not block; `framed`: frames come, which this end acknowledges.
+    pub(crate) fn new(stream: TcpStream, flow: &Flow, framed: bool) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        if !framed {
+            return Ok(Self::Plain(stream));
+        }
+        let env = Env { mss: flow.mss.saturating_sub(MAX_HEADER as u32), ..Env::default() };
+        let half = flow.controller.build_receiver(&env);
+        Ok(Self::Framed(Box::new(Reader::new(stream.into(), half)?)))
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.read(buffer),
             Self::Framed(reader) => reader.try_read(buffer),
@@ -62,7 +73,7 @@ impl Reading {
     }
 
     /// When it wants to be read although nothing has come.
-    fn next_timeout(&self) -> Option<Duration> {
+    pub(crate) fn next_timeout(&self) -> Option<Duration> {
         match self {
             Self::Plain(_) => None,
             Self::Framed(reader) => reader.next_timeout(),
@@ -125,16 +136,7 @@ impl Receiving {
         loop {
             match self.listener.accept() {
                 Ok((stream, peer)) => {
-                    stream.set_nonblocking(true)?;
-                    let reading = if self.framed {
-                        let half = self.flow.controller.build_receiver(&Env {
-                            mss: self.flow.mss.saturating_sub(MAX_HEADER as u32),
-                            ..Env::default()
-                        });
-                        Reading::Framed(Box::new(Reader::new(stream.into(), half)?))
-                    } else {
-                        Reading::Plain(stream)
-                    };
+                    let reading = Reading::new(stream, &self.flow, self.framed)?;
                     connections.push(Accepted { reading, port: peer.port(), bytes: 0 });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
