@@ -14,6 +14,8 @@ pub mod qlog;
 pub mod race;
 pub mod real;
 pub mod record;
+#[cfg(target_os = "linux")]
+pub mod remote;
 pub mod run;
 pub mod run_logs;
 pub mod runner;

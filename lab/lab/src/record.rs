@@ -28,6 +28,10 @@ described! {
         trace: Option<String>, "",
             "file name of the downward trace, with links of the first link that has one; `null` without one";
         world: World, "", "`sim`: virtual time; `real`: sockets and kernel flows in real time";
+        clock: Option<EndClocks> => "Option::is_none", "",
+            "`none` where the two ends of a flow had no clock in common, in a [race between two hosts](remote.md): one-way delay, its parts \
+             and what links did are `null`, `queue_ms` is round trip above the shortest of the race, `loss` is what senders declared lost; \
+             else left out";
         // Texts, both: a record may be of a controller that this process does not know.
         controller: String, "", "controller, with the parameters that differ from their defaults";
         via: String, "",
@@ -108,6 +112,14 @@ described! {
             "real race: `false` when more than one packet in a hundred was late, or the kernel lost packets outside \
              the path";
     }
+}
+
+/// Which clock the two ends of a flow have in common, where it is not the one that measured all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndClocks {
+    /// None: they are on two hosts.
+    None,
 }
 
 /// A change that a controller triggered.

@@ -154,6 +154,10 @@ pub enum RunError {
     /// The real world ended it.
     #[error(transparent)]
     Real(#[from] RealError),
+    /// Another host, or the network between, ended it.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Remote(#[from] paceline_testbed::remote::RemoteError),
     /// It was ended from outside.
     #[error("it was stopped")]
     Stopped,

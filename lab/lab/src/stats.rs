@@ -30,6 +30,10 @@ pub struct Summary {
     pub delay_p50_ms: Option<Median>,
     /// 95th percentile of one-way delay, ms.
     pub delay_p95_ms: Option<Median>,
+    /// Where no one-way delay is known: median round trip, ms.
+    pub rtt_p50_ms: Option<Median>,
+    /// Where no one-way delay is known: 95th percentile of the round trip, ms.
+    pub rtt_p95_ms: Option<Median>,
     /// 95th percentile of queueing delay, ms.
     pub queue_p95_ms: Option<Median>,
     /// Share of data packets dropped.
@@ -99,6 +103,8 @@ impl Summary {
             utilization: over(&|r| r.utilization),
             delay_p50_ms: over(&|r| r.delay_ms.map(|d| d.p50)),
             delay_p95_ms: over(&|r| r.delay_ms.map(|d| d.p95)),
+            rtt_p50_ms: over(&|r| r.rtt_ms.filter(|_| r.clock.is_some()).map(|d| d.p50)),
+            rtt_p95_ms: over(&|r| r.rtt_ms.filter(|_| r.clock.is_some()).map(|d| d.p95)),
             queue_p95_ms: over(&|r| r.queue_ms.map(|d| d.p95)),
             loss: over(&|r| Some(r.loss))?,
             retransmits: over(&|r| r.retransmits.map(|packets| packets as f64)),

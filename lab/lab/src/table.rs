@@ -17,12 +17,14 @@ const MOST_PAIRS: usize = 8;
 type Cell = fn(&Summary) -> Option<String>;
 
 /// Header in two lines (figure, unit), how soon the column is left out in a narrow terminal (0: never), and the cell.
-const COLUMNS: [(&str, &str, u8, Cell); 12] = [
+const COLUMNS: [(&str, &str, u8, Cell); 14] = [
     ("throughput", "Mbit/s", 0, |s| Some(spread(&s.throughput_mbps))),
     ("own", "Mbit/s", 0, |s| s.own_throughput_mbps.as_ref().map(spread)),
     ("used", "%", 3, |s| s.utilization.map(|value| plain(value.median * 100.0))),
     ("delay p50", "ms", 4, |s| s.delay_p50_ms.map(|value| plain(value.median))),
     ("delay p95", "ms", 0, |s| s.delay_p95_ms.as_ref().map(spread)),
+    ("rtt p50", "ms", 4, |s| s.rtt_p50_ms.map(|value| plain(value.median))),
+    ("rtt p95", "ms", 0, |s| s.rtt_p95_ms.as_ref().map(spread)),
     ("queue p95", "ms", 2, |s| s.queue_p95_ms.map(|value| plain(value.median))),
     ("loss", "%", 5, |s| Some(plain(s.loss.median * 100.0))),
     ("resent", "packets", 1, |s| s.retransmits.map(|value| format!("{:.0}", value.median))),
@@ -192,6 +194,8 @@ mod tests {
             utilization: None,
             delay_p50_ms: Some(value),
             delay_p95_ms: Some(value),
+            rtt_p50_ms: None,
+            rtt_p95_ms: None,
             queue_p95_ms: Some(value),
             loss: Median { median: 0.0, q25: 0.0, q75: 0.0, interval: None },
             retransmits: Some(value),

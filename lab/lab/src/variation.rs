@@ -23,11 +23,16 @@ pub const FIGURES: [Figure; 2] = [
     ("p95 delay", "ms", |record| record.delay_ms.map(|delay| delay.p95)),
 ];
 
-/// [`FIGURES`] by the names that fit these records: beside others it is the contestant's own throughput.
+/// [`FIGURES`] as they fit these records: beside others it is the contestant's own throughput, without a common clock the round trip.
 pub fn figures<'a>(records: impl IntoIterator<Item = &'a Record>) -> [Figure; 2] {
     let mut figures = FIGURES;
-    if records.into_iter().any(|record| record.own_throughput_mbps.is_some()) {
-        figures[0].0 = "own throughput";
+    for record in records {
+        if record.own_throughput_mbps.is_some() {
+            figures[0].0 = "own throughput";
+        }
+        if record.clock.is_some() {
+            figures[1] = ("p95 round trip", "ms", |record| record.rtt_ms.map(|rtt| rtt.p95));
+        }
     }
     figures
 }

@@ -130,6 +130,11 @@ impl Contestant<'_> {
         Split { down: mean(&|s| s.down), up: mean(&|s| s.up) }
     }
 
+    /// 95th percentile of one-way delay, or of the round trip where that is not known.
+    pub(crate) fn delay_p95_ms(&self) -> Option<Median> {
+        self.summary.delay_p95_ms.or(self.summary.rtt_p95_ms)
+    }
+
     /// The median over the runs of a value of the records.
     pub(crate) fn median(&self, value: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = self.records.iter().filter_map(|r| value(r)).collect();
@@ -217,6 +222,11 @@ impl<'a> Data<'a> {
     /// Traffic without a controller runs beside all flows.
     pub(crate) fn has_cross_traffic(&self) -> bool {
         self.contestants.iter().flat_map(|c| &c.shown).any(|shown| !shown.cross_mbps.is_empty())
+    }
+
+    /// Of two hosts without a clock in common: round trips stand for one-way delay.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.records().any(|record| record.clock.is_some())
     }
 
     /// Has points over time.

@@ -52,7 +52,7 @@ pub(crate) fn figures(data: &Data<'_>) -> Vec<Figure> {
     }
     figures.extend(delays(data));
     figures.extend(completions(data));
-    figures.push(split(data));
+    figures.extend((!data.is_remote()).then(|| split(data)));
     figures.extend(each_hop(data));
     figures
 }

@@ -144,7 +144,7 @@ fn leading_figure(data: &Data<'_>) -> String {
         .iter()
         .enumerate()
         .filter(|(_, c)| !c.shown.is_empty())
-        .filter_map(|(i, c)| c.summary.delay_p95_ms.map(|d| (i, d.median)))
+        .filter_map(|(i, c)| c.delay_p95_ms().map(|d| (i, d.median)))
         .collect();
     by_delay.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut chosen: Vec<usize> = match by_delay.as_slice() {

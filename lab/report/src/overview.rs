@@ -107,7 +107,7 @@ pub(crate) fn starts(data: &Data<'_>) -> String {
 
 fn trade_off_points<'a>(data: &'a Data<'_>) -> Vec<(&'a Contestant<'a>, Median, Median)> {
     let upwards = Upwards::of(data);
-    data.contestants.iter().filter_map(|c| Some((c, c.summary.delay_p95_ms?, upwards.value(c)))).collect()
+    data.contestants.iter().filter_map(|c| Some((c, c.delay_p95_ms()?, upwards.value(c)))).collect()
 }
 
 /// Throughput against 95th percentile of one-way delay, the delay axis inverted: better is up and to the right. Names for which there is
@@ -121,13 +121,15 @@ pub(crate) fn trade_off(svg: &mut Svg, data: &Data<'_>, rect: Rect) -> f64 {
         x,
         y,
         fits: [Fit::Near, Fit::Near],
-        columns: ["delay_p95_ms", upwards.column()],
+        columns: [if data.is_remote() { "rtt_p95_ms" } else { "delay_p95_ms" }, upwards.column()],
         link: "",
         ticks: [(rect.w / 70.0) as usize, (rect.h / 40.0) as usize],
         labels: [true, true],
     };
     plot.open(svg);
-    axis_titles(svg, rect, "95th percentile of one-way delay, ms (smaller to the right)", upwards.title());
+    let delay = if data.is_remote() { "round trip" } else { "one-way delay" };
+    let title = format!("95th percentile of {delay}, ms (smaller to the right)");
+    axis_titles(svg, rect, &title, upwards.title());
     svg.text(rect.right() - 8.0, rect.y + 18.0, Anchor::End, "hint", "better \u{2197}");
     let mut obstacles = vec![Rect { x: rect.right() - 70.0, y: rect.y, w: 70.0, h: 26.0 }];
     let mut wanted = Vec::new();
@@ -244,7 +246,11 @@ pub(crate) fn trade_off_figure(data: &Data<'_>) -> Vec<Panel> {
     layouts(
         |svg, rect| trade_off(svg, data, rect),
         460.0,
-        "Throughput against 95th percentile of one-way delay for each contestant",
+        if data.is_remote() {
+            "Throughput against 95th percentile of the round trip for each contestant"
+        } else {
+            "Throughput against 95th percentile of one-way delay for each contestant"
+        },
     )
 }
 

@@ -70,6 +70,10 @@ pub(crate) fn render(sections: &[&Data<'_>]) -> Result<String, PageError> {
     Ok(page)
 }
 
+/// What a page of a race between two hosts lacks.
+const FAR: &str = "The two hosts have no clock in common, so one-way delay and its parts are not known: delay is the round trip, and queueing \
+                   what it is above the shortest of the race, of both directions. What links did is not known either.";
+
 fn section<'a>(index: usize, data: &'a Data<'_>) -> Section<'a> {
     let remarks = table::reading(data.records()) + &table::timekeeping(data.records());
     Section {
@@ -85,11 +89,13 @@ fn section<'a>(index: usize, data: &'a Data<'_>) -> Section<'a> {
             .into_iter()
             .flatten()
             .collect(),
-        missing: (!data.has_series()).then_some(
+        missing: (!data.has_series()).then_some(if data.is_remote() {
+            FAR
+        } else {
             "Throughput and queueing delay over time, the delay distribution, and the controllers' variables are not \
              in the records. To see them, run the race again with --report: the same scenario and seed give the same \
-             race.",
-        ),
+             race."
+        }),
         command: data.command,
         origin: origin(data),
         effective: data.effective,
@@ -146,6 +152,7 @@ fn origin(data: &Data<'_>) -> String {
     data.first().map_or_else(String::new, |first| {
         let fixed = match first.world {
             World::Sim => " Scenario, seed and version determine every number on this page.",
+            World::Real if first.clock.is_some() => " The network between two hosts: another run gives other numbers.",
             World::Real => " Real sockets and kernel flows behind an emulated path: another run gives other numbers.",
         };
         let build = version::named(&first.version, first.commit.as_deref());

@@ -10,7 +10,7 @@ use super::svg::short;
 use paceline_lab::numbers::span;
 use paceline_lab::record::Record;
 use paceline_lab::stats::{Pair, Verdict, pairs};
-use paceline_lab::variation::FIGURES;
+use paceline_lab::variation::figures;
 
 /// The contestants with the smallest and the largest value.
 fn extremes<'a, 'b>(data: &'b Data<'a>, value: impl Fn(&Contestant<'a>) -> Option<f64>) -> Option<[(&'b str, f64); 2]> {
@@ -75,10 +75,10 @@ pub(crate) fn queueing(data: &Data<'_>) -> String {
 
 /// Under throughput against delay.
 pub(crate) fn trade_off(data: &Data<'_>) -> String {
-    let point = |c: &Contestant<'_>| c.summary.delay_p95_ms.map(|d| (c.throughput().median, d.median));
+    let point = |c: &Contestant<'_>| c.delay_p95_ms().map(|d| (c.throughput().median, d.median));
     let all: Vec<(&str, (f64, f64))> =
         data.contestants.iter().filter_map(|c| point(c).map(|p| (c.name(), p))).collect();
-    let [more, slower] = FIGURES.map(|(_, _, figure)| Order::of(data, figure));
+    let [more, slower] = figures(data.records()).map(|(_, _, figure)| Order::of(data, figure));
     let beats = |a: &(&str, (f64, f64)), b: &(&str, (f64, f64))| {
         let throughput = more.of_two((a.0, a.1.0), (b.0, b.1.0));
         let delay = slower.of_two((b.0, b.1.1), (a.0, a.1.1));

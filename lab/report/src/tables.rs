@@ -141,6 +141,8 @@ pub(crate) fn contestants(data: &Data<'_>) -> Table {
         column("used, %", percent, |c| c.summary.utilization),
         column("delay p50, ms", plain, |c| c.summary.delay_p50_ms),
         column("delay p95, ms", plain, |c| c.summary.delay_p95_ms),
+        column("round trip p50, ms", plain, |c| c.summary.rtt_p50_ms),
+        column("round trip p95, ms", plain, |c| c.summary.rtt_p95_ms),
         column("queue p95, ms", plain, |c| c.summary.queue_p95_ms),
         column("loss, %", percent, |c| Some(c.summary.loss)),
         column("resent, packets", whole, |c| c.summary.retransmits),

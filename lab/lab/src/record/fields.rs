@@ -7,8 +7,8 @@ use paceline_experiment::{DrivenBy, DumbbellWay};
 use serde_json::Value as Json;
 
 use super::{
-    FiredRecord, FlowRecord, FramesRecord, LinkRecord, ProgramRecord, Record, ReleaseError, RouterRecord, Span, Split,
-    TelemetryRecord,
+    EndClocks, FiredRecord, FlowRecord, FramesRecord, LinkRecord, ProgramRecord, Record, ReleaseError, RouterRecord,
+    Span, Split, TelemetryRecord,
 };
 use crate::run::World;
 
@@ -63,7 +63,7 @@ macro_rules! shaped {
 }
 
 shaped! {
-    String => Text, World => Text, DrivenBy => Text, DumbbellWay => Text, bool => Flag, u32 => Count, u64 => Count, f64 => Number,
+    String => Text, World => Text, EndClocks => Text, DrivenBy => Text, DumbbellWay => Text, bool => Flag, u32 => Count, u64 => Count, f64 => Number,
     Span => Span, ReleaseError => Late, Split => Split, TelemetryRecord => Telemetry, Vec<FlowRecord> => List,
     Vec<LinkRecord> => Nested, Vec<RouterRecord> => Nested, Vec<FramesRecord> => Nested, Vec<FiredRecord> => Nested,
     ProgramRecord => Nested, BTreeMap<String, String> => Nested,
