@@ -15,10 +15,14 @@ use paceline_lab::programs::ProgramSettings;
 use paceline_lab::qlog::{QlogForm, Style, Variables};
 use paceline_lab::race::{Race, Settings, race_watched};
 use paceline_lab::record::{Record, write_csv, write_digests, write_json};
+#[cfg(target_os = "linux")]
+use paceline_lab::remote::{RemoteSettings, race_remote};
 use paceline_lab::run::World;
 use paceline_lab::scenario::{Options, Plan, Source};
 use paceline_lab::series::{self, Format};
 use paceline_lab::table::{WIDTH, reading, table, timekeeping};
+#[cfg(target_os = "linux")]
+use paceline_testbed::remote::RaceClient;
 use terminal_size::{Width, terminal_size_of};
 
 use self::watch::Watch;
@@ -33,7 +37,8 @@ use crate::terminal;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The scenario file (docs/guide/scenarios.md).
-    scenario: PathBuf,
+    #[arg(required_unless_present = "remote")]
+    scenario: Option<PathBuf>,
     #[arg(long, value_name = "LIST", help = contestants_help())]
     contestants: Option<String>,
     /// Delivery trace (Mahimahi's format) of the link towards the user, instead of the scenario's link.
@@ -46,13 +51,30 @@ pub(crate) struct Args {
     /// (docs/guide/real-races.md). Needs root or user namespaces.
     #[arg(long)]
     pub(crate) real: bool,
+    /// In place of a scenario, since the path is the real one: against the host where 'paceline serve --race' runs (docs/guide/remote.md).
+    #[arg(long, value_name = "HOST", requires = "contestants", conflicts_with_all = [
+        "scenario", "trace", "up", "real", "set", "digests", "series", "qlog", "events", "effective", "threads", "measure",
+    ])]
+    remote: Option<String>,
+    /// With --remote: the key that both ends share, as of paceline serve; only loopback works without.
+    #[arg(long, value_name = "FILE", requires = "remote")]
+    key: Option<PathBuf>,
+    /// With --remote: down, from the other host to this one, or up.
+    #[arg(long, value_name = "WAY", default_value = "down", value_parser = ["down", "up"], requires = "remote")]
+    direction: String,
+    /// With --remote: seconds between two runs.
+    #[arg(long, value_name = "S", default_value = "1", value_parser = span, allow_negative_numbers = true, requires = "remote")]
+    pause: f64,
+    /// With --remote: largest packet on the path, IP header included.
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = count::<u16>, requires = "remote")]
+    mtu: u16,
     /// Seed of everything random.
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// Simulated seconds of a run.
+    /// Simulated seconds of a run; with --remote real ones, 10 without this.
     #[arg(long, value_name = "S", value_parser = span, allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// Runs of each contestant, each with another seed; 10 unless this or the scenario says otherwise, with --real 1.
+    /// Runs of each contestant, each with another seed; 10 unless this or the scenario says otherwise, with --real and --remote 1.
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     runs: Option<u32>,
     /// A value for a key of the scenario, such as down.delay=25ms or flows.0.count=3; may be given again.
@@ -145,20 +167,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("--interval {every}: give seconds from 0.01 on, such as 1");
     }
     let outputs = outputs(args)?;
-    let source = Source::read(
-        &args.scenario,
-        Options {
-            contestants: args.contestants.clone(),
-            trace: args.trace.clone(),
-            up: args.up.clone(),
-            seed: args.seed,
-            seconds: args.seconds,
-            runs: args.runs,
-            real: args.real,
-            set: args.set.clone(),
-        },
-    )?;
-    if args.effective {
+    let options = Options {
+        contestants: args.contestants.clone(),
+        trace: args.trace.clone(),
+        up: args.up.clone(),
+        seed: args.seed,
+        seconds: args.seconds,
+        runs: args.runs,
+        real: args.real,
+        set: args.set.clone(),
+    };
+    let source = args.scenario.as_ref().map(|file| Source::read(file, options)).transpose()?;
+    if let Some(source) = source.as_ref().filter(|_| args.effective) {
         let plans = source.plans()?;
         let text = plans.first().map(Plan::to_toml).unwrap_or_default();
         // A trace's name may hold what a terminal obeys.
@@ -193,7 +213,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let lines = args.interval.map(|_| outputs.iter().any(|path| is_standard(path)));
         Watch::begin(Arc::clone(live), Duration::from_secs_f64(every), bar.clone(), lines)
     });
-    let race = race_watched(&source, &settings, &bar);
+    let race = match &source {
+        Some(source) => race_watched(source, &settings, &bar).map_err(anyhow::Error::from),
+        None => remote(args, &bar),
+    };
     drop(watch);
     bar.finish();
     let race = race?;
@@ -239,6 +262,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// A race between two hosts.
+#[cfg(target_os = "linux")]
+fn remote(args: &Args, bar: &Bar) -> anyhow::Result<Race> {
+    let peer = super::udp::address(args.remote.as_deref().unwrap_or_default())?;
+    let key = args.key.as_deref().map(super::udp::key).transpose()?;
+    let (contestants, up, pause) = (args.contestants.clone().unwrap_or_default(), args.direction == "up", args.pause);
+    let (seconds, runs, seed) = (args.seconds.unwrap_or(10.0), args.runs.unwrap_or(1), args.seed.unwrap_or(1));
+    let settings = RemoteSettings { contestants, seconds, runs, seed, up, pause };
+    Ok(race_remote(RaceClient::new(peer, key, args.mtu), &settings, bar)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn remote(_: &Args, _: &Bar) -> anyhow::Result<Race> {
+    bail!("--remote: a race between two hosts needs Linux at both")
 }
 
 fn series_format(path: &Path) -> anyhow::Result<Format> {

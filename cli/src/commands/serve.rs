@@ -9,13 +9,15 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use paceline_cc::Nanos;
 use paceline_remembered::PathStore;
+use paceline_testbed::remote::{RaceOffer, RaceServer};
 use paceline_udp::server::{FileServer, FileSession, Offer, ServeError};
 use paceline_udp::transfer::Interval;
 use rustix::process::Signal;
 
 use super::ending::Ends;
 use super::serving::Serving;
-use super::udp::{Common, PORT, Report, address};
+use super::udp::{Common, PORT, Report, address, seconds};
+use super::{count, span};
 use crate::complaint;
 use crate::exit::Exit;
 use sessions::Sessions;
@@ -45,6 +47,15 @@ pub(crate) struct Args {
     /// Drop whatever is sent, files as well.
     #[arg(long, conflicts_with = "dir")]
     discard: bool,
+    /// Races between two hosts (paceline race --remote) in place of files, one at a time, over TCP and UDP of the port.
+    #[arg(long, conflicts_with_all = ["dir", "file", "discard", "remembered", "timeout", "json", "no_offload"])]
+    race: bool,
+    /// With --race: longest run.
+    #[arg(long, value_name = "S", default_value = "60", value_parser = span, allow_negative_numbers = true, requires = "race")]
+    most_seconds: f64,
+    /// With --race: most that either end sends, Mbit/s.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = count::<u32>, allow_negative_numbers = true, requires = "race")]
+    most_mbps: u32,
     /// Keep what is learnt of the paths to those who fetch in this file, for their --cc cubic:start=resume and the like.
     #[arg(long, value_name = "FILE")]
     remembered: Option<PathBuf>,
@@ -54,6 +65,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ends = Ends::of(&[Signal::INT, Signal::TERM])?;
+    if args.race {
+        return races(args, ends);
+    }
     let (common, json, once) = (&args.common, args.common.json, args.serving.once);
     let sessions = Arc::<Sessions>::default();
     end_at(ends, Arc::clone(&sessions))?;
@@ -90,6 +104,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return ended.unwrap_or(Ok(())).map(|()| ExitCode::SUCCESS);
         }
     }
+}
+
+/// Takes part in races.
+fn races(args: &Args, ends: Ends) -> anyhow::Result<ExitCode> {
+    let (ending, key, most_mbps) = (ends.watched()?, args.common.key()?, args.most_mbps);
+    let (most_time, read) = (seconds("--most-seconds", args.most_seconds)?, paceline_lab::remote::foreign);
+    let server = RaceServer::bind(address(&args.listen)?, RaceOffer { key, most_time, most_mbps, read })?;
+    let limits = format!("races of at most {} s a run and {most_mbps} Mbit/s, one at a time", args.most_seconds);
+    crate::print::out(&format!("{}{limits}\n", super::listening(server.address(), false)))?;
+    // When standard output is closed there is nowhere to report to.
+    server.serve(ending.flag(), args.serving.once, &|account| drop(crate::print::out(&format!("{account}\n"))))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Says how far each session is when a signal ends this process, and leaves nothing behind.

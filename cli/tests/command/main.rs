@@ -22,6 +22,7 @@ mod named;
 mod outputs;
 mod plot;
 mod refusals;
+mod remote;
 mod reproduce;
 #[cfg(target_os = "linux")]
 mod route;

@@ -147,6 +147,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument("race", "digests", written(Files, "race small.toml --runs 1 --seconds 1 --digests OUT")),
     argument("race", "parquet", written(Parquet, "race small.toml --runs 1 --seconds 1 --parquet OUT")),
     argument("race", "keep", Folder),
+    argument("race", "key", Input),
     argument("race", "pcap", Folder),
     argument("race", "qlog", Folder),
     argument("race", "report", Folder),
