@@ -15,8 +15,8 @@ fuzz_target!(|bytes: &[u8]| {
         rest = after;
         now += Nanos::from_millis(20);
         let bytes = env.mss;
-        let sent =
-            Sent { now, seq, bytes, in_flight: u64::from(bytes), retransmission: false, app_limited: false, unsent: 0 };
+        let mut sent = Sent::new(now, seq, bytes);
+        sent.unsent = 0;
         controller.on_sent(&sent);
         seq += u64::from(bytes);
         let before = controller.window();

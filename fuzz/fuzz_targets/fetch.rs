@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut fetch = Fetch::new(FetchConfig::default(), manifest.name(), 0..u64::MAX, 1);
     let sources: Vec<_> = (0..2)
         .map(|_| {
-            let env = Env { mss: UNIT as u32, ..Env::default() };
+            let env = Env::new(UNIT as u32);
             fetch.add_source(Time::ZERO, "bbr".parse::<Spec>().expect("it is registered").build(&env))
         })
         .collect();

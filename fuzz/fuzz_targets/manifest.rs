@@ -38,7 +38,7 @@ fn signed(known: u64, records: &[([u8; UNIT], Option<u64>)]) {
     let config = FetchConfig { unix_s: UNIX, known_version: known, ..FetchConfig::default() };
     let mut fetch = Fetch::new(config, name, 0..u64::MAX, 1);
     for _ in records {
-        let env = Env { mss: UNIT as u32, ..Env::default() };
+        let env = Env::new(UNIT as u32);
         fetch.add_source(Time::ZERO, "bbr".parse::<Spec>().expect("it is registered").build(&env));
     }
     let sources: Vec<_> = fetch.source_ids().collect();

@@ -84,7 +84,7 @@ impl Controller for Through {
         let mut stamp = paceline_stamp { tag: 0, note: 0 };
         // SAFETY: all of it lives longer than the call.
         worked(unsafe { paceline_cc_sent(self.cc, &raw const sent, &raw mut stamp) });
-        Stamp { tag: stamp.tag, note: stamp.note }
+        Stamp::new(stamp.tag, stamp.note)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -165,7 +165,12 @@ impl Controller for Through {
         };
         let recovery = if permit.recovery == 0 { Recovery::Prr } else { Recovery::Controller };
         let next_tick = Time::from_nanos(permit.next_tick);
-        Permit { pacing, next_tick, threshold: permit.threshold, recovery, ..Permit::up_to(permit.window) }
+        let mut ours = Permit::up_to(permit.window);
+        ours.pacing = pacing;
+        ours.next_tick = next_tick;
+        ours.threshold = permit.threshold;
+        ours.recovery = recovery;
+        ours
     }
 
     fn describe(&self, _: &mut dyn FnMut(&'static str, f64)) {}

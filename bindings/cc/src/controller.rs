@@ -293,7 +293,7 @@ unsafe fn moment(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paceline_cc_restart(cc: *mut Handle<Controlled>, now: u64, idle: u64, rto: u64) -> c_int {
     let inform = |cc: &mut Controlled, now| {
-        cc.controller.on_restart(&Restart { now, idle: Nanos::from_nanos(idle), rto: Nanos::from_nanos(rto) });
+        cc.controller.on_restart(&Restart::new(now, Nanos::from_nanos(idle), Nanos::from_nanos(rto)));
         Ok(())
     };
     // SAFETY: the caller's promise.

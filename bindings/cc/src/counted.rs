@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use paceline_cc::{Env, Nanos, Pacing, Permit, Time};
+use paceline_cc::{Env, Nanos, Pacing, Time};
 use paceline_transport::{Counted, Counters, Samples, SenderConfig};
 
 use crate::controller::{Report, build, describe, parse};
@@ -42,29 +42,28 @@ impl paceline_counters {
         // Where there is one sample, it is the smallest.
         let least = if self.rtt_least == 0 { newest } else { Nanos::from_nanos(self.rtt_least) };
         let departures = (Time::from_nanos(self.first_departure), Time::from_nanos(self.last_departure));
-        Ok(Counters {
-            at: Time::from_nanos(self.at),
-            una: self.una,
-            next: self.next,
-            highest: self.highest.max(self.una),
-            ahead: self.ahead,
-            in_flight: self.in_flight,
-            mss: if self.mss == 0 { mss } else { self.mss },
-            unsent: self.unsent,
-            lost: self.lost,
-            resent: self.resent,
-            marked: self.marked,
-            recoveries: self.recoveries,
-            echoes: self.echoes,
-            timeouts: self.timeouts,
-            backoff: self.backoff,
-            undone: self.undone,
-            rtt: has(RTT).then_some(Samples { newest, least }),
-            srtt: has(SRTT).then(|| Nanos::from_nanos(self.srtt)),
-            departures: has(DEPARTURES).then_some(departures),
-            phase: phase(self.phase, "paceline_counters.phase")?,
-            limit: limit(self.limit, "paceline_counters.limit")?,
-        })
+        let mut counters = Counters::start(if self.mss == 0 { mss } else { self.mss });
+        counters.at = Time::from_nanos(self.at);
+        counters.una = self.una;
+        counters.next = self.next;
+        counters.highest = self.highest.max(self.una);
+        counters.ahead = self.ahead;
+        counters.in_flight = self.in_flight;
+        counters.unsent = self.unsent;
+        counters.lost = self.lost;
+        counters.resent = self.resent;
+        counters.marked = self.marked;
+        counters.recoveries = self.recoveries;
+        counters.echoes = self.echoes;
+        counters.timeouts = self.timeouts;
+        counters.backoff = self.backoff;
+        counters.undone = self.undone;
+        counters.rtt = has(RTT).then_some(Samples { newest, least });
+        counters.srtt = has(SRTT).then(|| Nanos::from_nanos(self.srtt));
+        counters.departures = has(DEPARTURES).then_some(departures);
+        counters.phase = phase(self.phase, "paceline_counters.phase")?;
+        counters.limit = limit(self.limit, "paceline_counters.limit")?;
+        Ok(counters)
     }
 }
 
@@ -110,8 +109,10 @@ pub unsafe extern "C" fn paceline_counted_new(
         make(flow, || {
             let (controller, Env { mss, .. }) = build(&parse(spec)?, env)?;
             let now = if now.is_null() { Counters::start(mss) } else { read(now)?.counters(mss)? };
-            follows(&now, &Counters { una: now.una, next: now.una, ..now })?;
-            let config = SenderConfig { mss: now.mss, ..SenderConfig::default() };
+            let mut before = now;
+            before.next = now.una;
+            follows(&now, &before)?;
+            let config = SenderConfig::new(now.mss);
             Ok(CountedFlow { flow: Counted::new(&config, controller, &now), config })
         })
     }
@@ -176,7 +177,8 @@ pub unsafe extern "C" fn paceline_counted_state(flow: *const Handle<CountedFlow>
     let answer = |CountedFlow { flow, config }: &CountedFlow| {
         // A TCP is given a rate, also for a gap.
         let pacing = flow.pacing().map_or(Pacing::Free, Pacing::Rate);
-        let permit = Permit { pacing, ..flow.controller().permit() };
+        let mut permit = flow.controller().permit();
+        permit.pacing = pacing;
         let last = flow.last();
         let mut found = paceline_state {
             in_flight: (u64::from(last.in_flight) * u64::from(last.mss)).min(last.next - last.una),

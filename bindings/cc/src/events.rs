@@ -58,7 +58,7 @@ impl paceline_env {
         let known = Ability::ALL.into_iter().map(bit).sum();
         flags(self.offers, known, "paceline_env.offers")?;
         let mss = if self.mss == 0 { Env::default().mss } else { self.mss };
-        Ok(Env { mss, seed: self.seed, paced: given & ENV_PACED != 0, remembered: None })
+        Ok(Env::new(mss).with_seed(self.seed).with_paced(given & ENV_PACED != 0))
     }
 
     /// Whether the host has what the controller cannot work without.
@@ -124,7 +124,12 @@ impl paceline_sent {
         reserved(self.reserved, "paceline_sent.reserved")?;
         let Self { bytes, seq, in_flight, unsent, .. } = *self;
         let (retransmission, app_limited) = (given & RETRANSMITTED != 0, given & APP_LIMITED != 0);
-        Ok(Sent { now, seq, bytes, in_flight, retransmission, app_limited, unsent })
+        let mut sent = Sent::new(now, seq, bytes);
+        sent.in_flight = in_flight;
+        sent.retransmission = retransmission;
+        sent.app_limited = app_limited;
+        sent.unsent = unsent;
+        Ok(sent)
     }
 }
 
@@ -132,16 +137,13 @@ impl paceline_acked {
     #[inline]
     pub(crate) fn packet(&self) -> Result<Acked, Failure> {
         let given = flags(self.flags, RETRANSMITTED | APP_LIMITED | CE | RECEIVED_AT, "paceline_acked.flags")?;
-        Ok(Acked {
-            seq: self.seq,
-            bytes: self.bytes,
-            sent_at: Time::from_nanos(self.sent_at),
-            tag: self.tag,
-            retransmitted: given & RETRANSMITTED != 0,
-            app_limited: given & APP_LIMITED != 0,
-            ce: given & CE != 0,
-            received_at: (given & RECEIVED_AT != 0).then(|| Time::from_nanos(self.received_at)),
-        })
+        let mut acked = Acked::new(self.seq, self.bytes, Time::from_nanos(self.sent_at));
+        acked.tag = self.tag;
+        acked.retransmitted = given & RETRANSMITTED != 0;
+        acked.app_limited = given & APP_LIMITED != 0;
+        acked.ce = given & CE != 0;
+        acked.received_at = (given & RECEIVED_AT != 0).then(|| Time::from_nanos(self.received_at));
+        Ok(acked)
     }
 }
 
@@ -149,7 +151,9 @@ impl paceline_lost {
     #[inline]
     pub(crate) fn packet(&self) -> Result<Lost, Failure> {
         let Self { seq, bytes, tag, .. } = *self;
-        Ok(Lost { seq, bytes, sent_at: Time::from_nanos(self.sent_at), tag, cause: cause(self.cause)? })
+        let mut lost = Lost::new(seq, bytes, Time::from_nanos(self.sent_at)).with_cause(cause(self.cause)?);
+        lost.tag = tag;
+        Ok(lost)
     }
 }
 
@@ -173,33 +177,31 @@ impl paceline_ack {
                 "paceline_ack.rate_interval: an interval is never 0; leave PACELINE_ACK_RATE out",
             ));
         }
-        let rate = has(ACK_RATE).then(|| RateSample {
-            delivered: self.rate_delivered,
-            interval: Nanos::from_nanos(self.rate_interval),
-            prior_delivered: self.rate_prior_delivered,
-            app_limited: has(ACK_RATE_APP_LIMITED),
-            retransmission: has(ACK_RATE_RETRANSMITTED),
+        let rate = has(ACK_RATE).then(|| {
+            let mut sample = RateSample::new(self.rate_delivered, Nanos::from_nanos(self.rate_interval));
+            sample.prior_delivered = self.rate_prior_delivered;
+            sample.app_limited = has(ACK_RATE_APP_LIMITED);
+            sample.retransmission = has(ACK_RATE_RETRANSMITTED);
+            sample
         });
-        Ok(Ack {
-            now,
-            packets,
-            bytes: sum(self.bytes, packets.iter().map(|packet| packet.bytes)),
-            rtt: has(ACK_RTT).then(|| Nanos::from_nanos(self.rtt)),
-            srtt: Nanos::from_nanos(self.srtt),
-            min_rtt: if self.min_rtt == 0 { Nanos::MAX } else { Nanos::from_nanos(self.min_rtt) },
-            rate,
-            prior_in_flight: self.prior_in_flight,
-            in_flight: self.in_flight,
-            lost_bytes: self.lost_bytes,
-            ce_bytes: self.ce_bytes,
-            ce_packets: self.ce_packets,
-            echo: has(ACK_ECHO),
-            delivered: self.delivered,
-            una: self.una,
-            next: self.next,
-            phase: phase(self.phase, "paceline_ack.phase")?,
-            window_limited: has(ACK_WINDOW_LIMITED),
-        })
+        let mut ack = Ack::new(now, packets);
+        ack.bytes = sum(self.bytes, packets.iter().map(|packet| packet.bytes));
+        ack.rtt = has(ACK_RTT).then(|| Nanos::from_nanos(self.rtt));
+        ack.srtt = Nanos::from_nanos(self.srtt);
+        ack.min_rtt = if self.min_rtt == 0 { Nanos::MAX } else { Nanos::from_nanos(self.min_rtt) };
+        ack.rate = rate;
+        ack.prior_in_flight = self.prior_in_flight;
+        ack.in_flight = self.in_flight;
+        ack.lost_bytes = self.lost_bytes;
+        ack.ce_bytes = self.ce_bytes;
+        ack.ce_packets = self.ce_packets;
+        ack.echo = has(ACK_ECHO);
+        ack.delivered = self.delivered;
+        ack.una = self.una;
+        ack.next = self.next;
+        ack.phase = phase(self.phase, "paceline_ack.phase")?;
+        ack.window_limited = has(ACK_WINDOW_LIMITED);
+        Ok(ack)
     }
 }
 
@@ -217,7 +219,12 @@ impl paceline_loss {
         }
         let bytes = sum(self.bytes, packets.iter().map(|packet| packet.bytes));
         let Self { prior_in_flight, in_flight, .. } = *self;
-        Ok(Loss { now, packets, bytes, prior_in_flight, in_flight, new_episode: given & NEW_EPISODE != 0 })
+        let mut loss = Loss::new(now, packets);
+        loss.bytes = bytes;
+        loss.prior_in_flight = prior_in_flight;
+        loss.in_flight = in_flight;
+        loss.new_episode = given & NEW_EPISODE != 0;
+        Ok(loss)
     }
 }
 
@@ -228,7 +235,11 @@ impl paceline_timeout {
 
     pub(crate) fn event<'a>(&self, now: Time, packets: &'a [Lost]) -> Timeout<'a> {
         let Self { prior_in_flight, in_flight, count, .. } = *self;
-        Timeout { now, packets, prior_in_flight, in_flight, count: count.max(1) }
+        let mut timeout = Timeout::new(now, packets);
+        timeout.prior_in_flight = prior_in_flight;
+        timeout.in_flight = in_flight;
+        timeout.count = count.max(1);
+        timeout
     }
 }
 
@@ -238,20 +249,19 @@ impl paceline_hop {
         fn known<T>(given: u32, number: u32, value: T) -> Option<T> {
             (given & 1 << number != 0).then_some(value)
         }
-        Ok(Hop {
-            id: self.id,
-            arrived_at: known(given, 0, Time::from_nanos(self.arrived_at)),
-            delay: known(given, 1, Nanos::from_nanos(self.delay)),
-            queue_bytes: known(given, 2, self.queue_bytes),
-            capacity: known(given, 3, Rate::from_bytes_per_sec(self.capacity)),
-            arrival: known(given, 4, Rate::from_bytes_per_sec(self.arrival)),
-            room_packets: known(given, 5, self.room_packets),
-            limit_packets: known(given, 6, self.limit_packets),
-            flows: known(given, 7, self.flows),
-            drops: known(given, 8, self.drops),
-            signal_dbm: known(given, 9, self.signal_dbm),
-            radio_retry_share: known(given, 10, self.radio_retry_share),
-        })
+        let mut hop = Hop::new(self.id);
+        hop.arrived_at = known(given, 0, Time::from_nanos(self.arrived_at));
+        hop.delay = known(given, 1, Nanos::from_nanos(self.delay));
+        hop.queue_bytes = known(given, 2, self.queue_bytes);
+        hop.capacity = known(given, 3, Rate::from_bytes_per_sec(self.capacity));
+        hop.arrival = known(given, 4, Rate::from_bytes_per_sec(self.arrival));
+        hop.room_packets = known(given, 5, self.room_packets);
+        hop.limit_packets = known(given, 6, self.limit_packets);
+        hop.flows = known(given, 7, self.flows);
+        hop.drops = known(given, 8, self.drops);
+        hop.signal_dbm = known(given, 9, self.signal_dbm);
+        hop.radio_retry_share = known(given, 10, self.radio_retry_share);
+        Ok(hop)
     }
 }
 
@@ -263,14 +273,10 @@ impl paceline_telemetry {
     pub(crate) fn event<'a>(&self, now: Time, hops: &'a [Hop]) -> Result<Telemetry<'a>, Failure> {
         let given = flags(self.flags, TELEMETRY_PACKET, "paceline_telemetry.flags")?;
         reserved(self.reserved, "paceline_telemetry.reserved")?;
-        let carrier = Carrier { seq: self.seq, sent_at: Time::from_nanos(self.sent_at), tag: self.tag };
-        Ok(Telemetry {
-            now,
-            packet: (given & TELEMETRY_PACKET != 0).then_some(carrier),
-            verdict: cause(self.verdict)?,
-            fresh_for: Nanos::from_nanos(self.fresh_for),
-            hops,
-        })
+        let carrier = Carrier::new(self.seq, Time::from_nanos(self.sent_at), self.tag);
+        let mut telemetry = Telemetry::new(now, cause(self.verdict)?, Nanos::from_nanos(self.fresh_for), hops);
+        telemetry.packet = (given & TELEMETRY_PACKET != 0).then_some(carrier);
+        Ok(telemetry)
     }
 }
 

@@ -34,11 +34,11 @@ impl paceline_arrived {
     fn ack(&self) -> Result<NumberedAck, Failure> {
         let given = flags(self.flags, ARRIVED_CE | ARRIVED_AT, "paceline_arrived.flags")?;
         reserved(self.reserved, "paceline_arrived.reserved")?;
-        Ok(NumberedAck {
-            number: self.number,
-            ce: given & ARRIVED_CE != 0,
-            received_at: (given & ARRIVED_AT != 0).then(|| Time::from_nanos(self.received_at)),
-        })
+        Ok(NumberedAck::new(
+            self.number,
+            given & ARRIVED_CE != 0,
+            (given & ARRIVED_AT != 0).then(|| Time::from_nanos(self.received_at)),
+        ))
     }
 }
 
@@ -57,7 +57,8 @@ pub unsafe extern "C" fn paceline_flow_new(
         make(flow, || {
             let (controller, Env { mss, paced, .. }) = build(&parse(spec)?, env)?;
             let pace = if paced { PaceStyle::Linux } else { PaceStyle::Off };
-            let config = SenderConfig { mss, pace, ..SenderConfig::default() };
+            let mut config = SenderConfig::new(mss);
+            config.pace = pace;
             Ok(NumberedFlow { flow: Numbered::new(&config, controller), acked: Vec::with_capacity(ROOM) })
         })
     }
@@ -120,13 +121,12 @@ pub unsafe extern "C" fn paceline_flow_news(flow: *mut Handle<NumberedFlow>, new
             let now = clock.at(news.now)?;
             List { first: news.acked, count: news.acked_count, stride: news.acked_size }
                 .read_into(acked, paceline_arrived::ack)?;
-            let said = NumberedNews {
-                lost: numbers(news.lost, news.lost_count, "paceline_news.lost")?,
-                persistent: given & NEWS_PERSISTENT != 0,
-                ce_packets: news.ce_packets,
-                in_flight: (given & NEWS_IN_FLIGHT != 0).then_some(news.in_flight),
-                rtt: (given & NEWS_RTT != 0).then(|| Nanos::from_nanos(news.rtt)),
-            };
+            let mut said = NumberedNews::default()
+                .with_lost(numbers(news.lost, news.lost_count, "paceline_news.lost")?)
+                .with_ce_packets(news.ce_packets)
+                .with_in_flight((given & NEWS_IN_FLIGHT != 0).then_some(news.in_flight))
+                .with_rtt((given & NEWS_RTT != 0).then(|| Nanos::from_nanos(news.rtt)));
+            said.persistent = given & NEWS_PERSISTENT != 0;
             clock.advance(now);
             if given & NEWS_SUM != 0 {
                 flow.acked_bytes(now, news.bytes, news.newest, &said);

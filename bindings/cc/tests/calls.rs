@@ -345,7 +345,8 @@ fn step(now: &mut Counters, count: u64) {
 #[test]
 fn counters_mean_what_they_mean_in_rust() {
     for spec in ["cubic:ecn=on", "copa", "bbr", "verus", "prague", "mdi"] {
-        let mut now = Counters { unsent: u64::MAX / 2, ..Counters::start(1448) };
+        let mut now = Counters::start(1448);
+        now.unsent = u64::MAX / 2;
         let controller = spec.parse::<Spec>().unwrap().build(&Env::default());
         let mut own = Counted::new(&SenderConfig::default(), controller, &now);
         let env = paceline_env { seed: Env::default().seed, offers: 4, ..paceline_env::zero() };

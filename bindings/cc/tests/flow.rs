@@ -60,8 +60,8 @@ fn numbers_mean_what_they_mean_in_rust() {
         let (text, mut flow) = (CString::new(spec).unwrap(), null_mut());
         // SAFETY: all of it lives longer than the call.
         assert_eq!(unsafe { paceline_flow_new(text.as_ptr(), &raw const env, &raw mut flow) }, 0, "{}", says());
-        let controller = spec.parse::<Spec>().unwrap().build(&Env { mss: 1200, seed: 7, ..Env::default() });
-        let mut own = Numbered::new(&SenderConfig { mss: 1200, ..SenderConfig::default() }, controller);
+        let controller = spec.parse::<Spec>().unwrap().build(&Env::new(1200).with_seed(7));
+        let mut own = Numbered::new(&SenderConfig::new(1200), controller);
         let answers = || {
             let mut state = paceline_state::zero();
             // SAFETY: both live longer than the call.
@@ -123,13 +123,12 @@ fn numbers_mean_what_they_mean_in_rust() {
                 };
                 done(paceline_flow_news(flow, &raw const news));
                 let rtt = (spec == "copa").then(|| Nanos::from_nanos(20_000_000 + step));
-                let said = NumberedNews { lost: &lost, rtt, ..NumberedNews::default() };
+                let said = NumberedNews::default().with_lost(&lost).with_rtt(rtt);
                 if sum {
                     own.acked_bytes(at, 1200 * acked.len() as u64, newest, &said);
                 } else {
                     let received_at = Some(Time::from_nanos(now - 1000));
-                    let ack =
-                        |number: &u64| NumberedAck { number: *number, ce: number.is_multiple_of(50), received_at };
+                    let ack = |number: &u64| NumberedAck::new(*number, number.is_multiple_of(50), received_at);
                     own.acked(at, acked.iter().map(ack), &said);
                 }
                 match step {

@@ -24,7 +24,11 @@ fn replay(flow: &mut Numbered, line: &str) -> Option<String> {
         ("news", &[_, flags, bytes, newest, ce_packets, in_flight, rtt, ref lost @ ..]) => {
             let in_flight = (flags & 4 != 0).then_some(in_flight);
             let rtt = (flags & 8 != 0).then(|| Nanos::from_nanos(rtt));
-            let news = NumberedNews { lost, ce_packets: ce_packets as u32, in_flight, rtt, persistent: false };
+            let news = NumberedNews::default()
+                .with_lost(lost)
+                .with_ce_packets(ce_packets as u32)
+                .with_in_flight(in_flight)
+                .with_rtt(rtt);
             if flags & 1 != 0 {
                 flow.acked_bytes(now, bytes, newest, &news);
             } else {
@@ -63,9 +67,9 @@ fn the_adapter_for_picoquic_uses_its_path_and_replays() {
         let said = String::from_utf8(output.stdout).unwrap();
         let (calls, end) = said.trim().rsplit_once('\n').unwrap();
         // As the adapter makes it: its seed is the time of the path's start.
-        let env = Env { mss: 1200, seed: 0, ..Env::default() };
+        let env = Env::new(1200).with_seed(0);
         let controller = spec.parse::<Spec>().unwrap().build(&env);
-        let mut flow = Numbered::new(&SenderConfig { mss: 1200, ..SenderConfig::default() }, controller);
+        let mut flow = Numbered::new(&SenderConfig::new(1200), controller);
         let (mut states, mut events) = (0, std::collections::BTreeSet::new());
         for line in calls.lines() {
             events.insert(line.split(' ').next().unwrap());

@@ -206,7 +206,7 @@ fn param_json(param: &Param) -> Value {
             object["max"] = json!(max);
         }
         Kind::Choice(words) => object["choices"] = json!(words),
-        Kind::Model => object["models"] = json!(SHIPPED.map(|(name, _)| name)),
+        Kind::Model => object["models"] = json!(SHIPPED.iter().map(|(name, _)| name).collect::<Vec<_>>()),
     }
     object
 }

@@ -5,8 +5,7 @@
 //! of its own would look to it like a queue. (`vegas` is in the registry already, as Linux has it.)
 
 use paceline_cc::controller::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Sent, Stamp, Timeout};
-use paceline_cc::entry::{Entry, Home, Kind, Param, Params};
-use paceline_cc::statements::Statements;
+use paceline_cc::entry::{Entry, Kind, Param, Params};
 use paceline_cc::units::{Nanos, Rate, Time};
 use paceline_cc::window::{INITIAL_WINDOW, MINIMUM_WINDOW};
 
@@ -108,7 +107,9 @@ impl Controller for Vegas {
     fn permit(&self) -> Permit {
         let window = (self.window * f64::from(self.mss)) as u64;
         let pace = Rate::from_bytes_in(PACING_GAIN * window, self.srtt).max(SLOWEST);
-        Permit { pacing: Pacing::Rate(pace), ..Permit::up_to(window) }
+        let mut permit = Permit::up_to(window);
+        permit.pacing = Pacing::Rate(pace);
+        permit
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
@@ -123,22 +124,18 @@ fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
 
 const PACKETS: Kind = Kind::Number { min: 0.0, max: 1000.0 };
 
+const PARAMS: &[Param] = &[
+    Param::new("alpha", PACKETS, "2").with_unit("packets").with_source("Linux tcp_vegas.c"),
+    Param::new("beta", PACKETS, "4").with_unit("packets").with_source("Linux tcp_vegas.c"),
+];
+
 /// `vegas95` in the registry.
-pub const ENTRY: Entry = Entry {
-    name: "vegas95",
-    summary: "Vegas: keeps a few packets of its own in the queue",
-    source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
-    statements: Statements::NONE,
-    home: Home::Tcp,
-    start: None,
-    params: &[
-        Param { name: "alpha", unit: "packets", kind: PACKETS, default: "2", source: "Linux tcp_vegas.c" },
-        Param { name: "beta", unit: "packets", kind: PACKETS, default: "4", source: "Linux tcp_vegas.c" },
-    ],
-    needs: &[],
-    make: &make,
-    receiver: None,
-    lower: None,
+pub const ENTRY: Entry = {
+    let (summary, source) =
+        ("Vegas: keeps a few packets of its own in the queue", "Brakmo and Peterson, IEEE JSAC 13(8), 1995");
+    let mut entry = Entry::new("vegas95", summary, source, &make);
+    entry.params = PARAMS;
+    entry
 };
 
 fn main() {

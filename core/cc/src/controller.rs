@@ -9,6 +9,7 @@
 //! [`Controller::on_sent`]. After any event the datapath reads [`Controller::permit`] again.
 
 mod answers;
+mod constructors;
 
 use crate::units::{Nanos, Rate, Time};
 
@@ -16,6 +17,7 @@ pub use answers::{Ecn, Nature, Pacing, Permit, Recovery};
 
 /// What the controller is given once, when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Env {
     /// Payload bytes of a full packet (TCP's MSS).
     pub mss: u32,
@@ -37,6 +39,7 @@ impl Default for Env {
 
 /// What a flow learnt of the path to a place, for later ones to the same place (RFC 9959 section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Remembered {
     /// Bytes that were acknowledged in a round trip.
     pub window: u64,
@@ -48,6 +51,7 @@ pub struct Remembered {
 
 /// A packet has just left.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Sent {
     /// Now.
     pub now: Time,
@@ -67,6 +71,7 @@ pub struct Sent {
 
 /// What a controller attaches to a packet that has just left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stamp {
     /// Comes back with this packet's [`Acked`] or [`Lost`]: the window at sending, a chirp's number.
     pub tag: u64,
@@ -76,6 +81,7 @@ pub struct Stamp {
 
 /// One newly delivered packet.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Acked {
     /// Position of its first payload byte, as in [`Sent::seq`].
     pub seq: u64,
@@ -97,6 +103,7 @@ pub struct Acked {
 
 /// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RateSample {
     /// Bytes delivered over the interval.
     pub delivered: u64,
@@ -134,6 +141,7 @@ pub enum Phase {
 
 /// An acknowledgement arrived and delivered something, or carried news of congestion.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Ack<'a> {
     /// Now.
     pub now: Time,
@@ -186,6 +194,7 @@ impl Ack<'_> {
 
 /// One packet declared lost.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Lost {
     /// As [`Sent::seq`].
     pub seq: u64,
@@ -219,6 +228,7 @@ pub enum Cause {
 
 /// Packets were declared lost (not by a timeout: that is [`Timeout`]).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Loss<'a> {
     /// Now.
     pub now: Time,
@@ -236,6 +246,7 @@ pub struct Loss<'a> {
 
 /// The retransmission timer fired: what left a round trip ago or more is taken for lost.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Timeout<'a> {
     /// Now.
     pub now: Time,
@@ -251,6 +262,7 @@ pub struct Timeout<'a> {
 
 /// The flow sends again after a silence with nothing in flight.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Restart {
     /// Now.
     pub now: Time,
@@ -262,6 +274,7 @@ pub struct Restart {
 
 /// One hop's report from in-band telemetry. What a hop did not report is `None`, which is not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Hop {
     /// Which hop: its node's number, unique on the path.
     pub id: u32,
@@ -291,6 +304,7 @@ pub struct Hop {
 
 /// The packet that carried a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Carrier {
     /// As [`Sent::seq`].
     pub seq: u64,
@@ -302,6 +316,7 @@ pub struct Carrier {
 
 /// What the hops of the path reported.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Telemetry<'a> {
     /// Now.
     pub now: Time,
@@ -320,6 +335,7 @@ pub struct Telemetry<'a> {
 /// A feedback blob from the receiver half could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("receiver feedback of {len} bytes is malformed: {what}; both ends must run the same controller")]
+#[non_exhaustive]
 pub struct BadFeedback {
     /// Length of the blob.
     pub len: usize,
@@ -420,6 +436,7 @@ pub trait Controller: Send {
 
 /// A packet arrived at the receiver half.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Arrival {
     /// Now, by the receiver's clock.
     pub now: Time,

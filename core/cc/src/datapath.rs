@@ -290,6 +290,7 @@ impl Datapath {
 
 /// Why a controller cannot run over a datapath. Its text is one sentence that ends in what to do.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Misfit {
     /// The controller with its parameters.
     pub spec: String,

@@ -17,6 +17,7 @@ use crate::window::StartUp;
 pub type Make<T> = &'static (dyn Fn(&Params, &Env) -> Box<T> + Send + Sync);
 
 /// What the registry knows of a controller.
+#[non_exhaustive]
 pub struct Entry {
     /// The name in `name:key=value`.
     pub name: &'static str,
@@ -53,6 +54,28 @@ pub enum Home {
 }
 
 impl Entry {
+    /// A controller of TCP without a word on RFC 9743, start-ups, parameters, needs or a receiving half.
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        source: &'static str,
+        make: Make<dyn Controller>,
+    ) -> Self {
+        Self {
+            name,
+            summary,
+            source,
+            statements: Statements::NONE,
+            home: Home::Tcp,
+            start: None,
+            params: &[],
+            needs: &[],
+            make,
+            receiver: None,
+            lower: None,
+        }
+    }
+
     /// Every parameter that it takes: `start`, of its start-ups, and its own.
     pub fn params(&'static self) -> impl Iterator<Item = &'static Param> + Clone {
         let start = self.start.iter().map(|start| &start.param);
@@ -66,6 +89,7 @@ impl Entry {
 }
 
 /// The start-ups that a window controller composes with.
+#[non_exhaustive]
 pub struct Start {
     /// The parameter `start`, with the names of all of them.
     pub param: Param,
@@ -77,6 +101,11 @@ pub struct Start {
 }
 
 impl Start {
+    /// `param` chooses one of these.
+    pub const fn new(param: Param, among: &'static [StartUpEntry]) -> Self {
+        Self { param, among, measured: &[] }
+    }
+
     /// The same, with other defaults beside a start-up that holds against marks.
     #[must_use]
     pub const fn measuring(self, measured: &'static [(&'static str, &'static str)]) -> Self {
@@ -98,6 +127,7 @@ impl Start {
 }
 
 /// What the registry knows of a start-up.
+#[non_exhaustive]
 pub struct StartUpEntry {
     /// The name in `start=name`. A start-up that has a parameter of its own name is chosen by it alone: `name=value`.
     pub name: &'static str,
@@ -124,6 +154,7 @@ impl StartUpEntry {
 
 /// One parameter of a controller.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Param {
     /// The key.
     pub name: &'static str,
@@ -135,6 +166,25 @@ pub struct Param {
     pub default: &'static str,
     /// Where the default comes from.
     pub source: &'static str,
+}
+
+impl Param {
+    /// By name: the values that it takes, and its default.
+    pub const fn new(name: &'static str, kind: Kind, default: &'static str) -> Self {
+        Self { name, unit: "", kind, default, source: "" }
+    }
+
+    /// The same with its [unit](Param::unit).
+    #[must_use]
+    pub const fn with_unit(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// The same, with where its default [comes from](Param::source).
+    #[must_use]
+    pub const fn with_source(self, source: &'static str) -> Self {
+        Self { source, ..self }
+    }
 }
 
 /// What values a parameter takes.
@@ -166,8 +216,11 @@ impl fmt::Display for Kind {
             Self::Number { min, max } => write!(f, "a number from {min} to {max}"),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
             Self::Model => {
-                let shipped = models::SHIPPED.map(|(name, _)| name);
-                write!(f, "one of {}, or a file of this machine that its user names", shipped.join(", "))
+                let shipped: Vec<&str> = models::SHIPPED.iter().map(|(name, _)| *name).collect();
+                if !shipped.is_empty() {
+                    write!(f, "one of {}, or ", shipped.join(", "))?;
+                }
+                f.write_str("a file of this machine that its user names")
             }
         }
     }

@@ -1,8 +1,4 @@
-//! Congestion controllers as pure state machines.
-//!
-//! Nothing here asks for the time, opens a socket, reads a file or draws from global randomness: time and seeds are
-//! arguments. One file per controller; [`registry`] knows them all by name. To add one, read
-//! `docs/guide/add-a-controller.md`.
+#![doc = include_str!("../README.md")]
 
 pub mod ability;
 pub mod bbr;
@@ -21,6 +17,7 @@ pub mod distribution;
 mod doubt;
 pub mod entry;
 pub mod eq1;
+#[cfg(feature = "event-log")]
 pub mod event_log;
 pub mod filter;
 pub mod fixed;
@@ -48,6 +45,7 @@ pub mod search;
 pub mod sprout;
 pub mod start_ups;
 pub mod statements;
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod units;
 pub mod vegas;

@@ -120,6 +120,7 @@ pub enum Reply {
 
 /// What a controller answers between two events, as logs hold it: the part of [`Permit`] that every event may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answers {
     /// [`Permit::window`] in bytes.
     pub window: u64,

@@ -42,6 +42,7 @@ pub const CONTROLLERS: &[Entry] = &[
     crate::verus::ENTRY,
     crate::sprout::ENTRY,
     crate::sprout::EWMA_ENTRY,
+    #[cfg(feature = "models")]
     crate::mdi::ENTRY,
     crate::fixed::ENTRY,
 ];
@@ -213,6 +214,16 @@ mod tests {
             let exact = matches!(controller.nature().ecn, Ecn::Exact | Ecn::L4s);
             assert_eq!(spec.needs(Ability::ExactMarks), exact, "{}", entry.name);
         }
+    }
+
+    #[test]
+    fn the_readme_names_controllers() {
+        let list = include_str!("../README.md")
+            .split("with its parameters: ")
+            .nth(1)
+            .and_then(|text| text.split(" and more").next());
+        let names: Vec<&str> = list.expect("a list").split('`').skip(1).step_by(2).collect();
+        assert!(names.len() > 10 && names.iter().all(|name| find(name).is_some()), "{names:?}");
     }
 
     #[test]

@@ -70,7 +70,7 @@ const NAMES: &[&str] = &{
 /// A window controller composes with every start-up: `default` unless its parameter `start` names another.
 pub const fn any_start_up(default: &'static str, source: &'static str) -> Start {
     let param = Param { name: "start", unit: "start-up", kind: Kind::Choice(NAMES), default, source };
-    Start { param, among: START_UPS, measured: &[] }
+    Start::new(param, START_UPS)
 }
 
 /// The start-up that the parameter `start` names.

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
+#[cfg(feature = "serde")]
+mod serde;
 mod text;
 
 pub use text::{UnitError, rate_text, span_text};

@@ -26,8 +26,9 @@ fn some_windows() -> Result<(), RegisterError> {
     for packets in [10, 20, 40] {
         let make =
             move |_: &Params, env: &Env| -> Box<dyn Controller> { Box::new(Fixed::new(env, f64::from(packets), None)) };
-        let summary = format!("{packets} packets");
-        register(Definition { summary, ..Definition::new(format!("mine-{packets}"), make) })?;
+        let mut definition = Definition::new(format!("mine-{packets}"), make);
+        definition.summary = format!("{packets} packets");
+        register(definition)?;
     }
     // To here.
     Ok(())

@@ -4,7 +4,7 @@
 //! its own.
 
 use paceline_cc::controller::{
-    Ack, Acked, Controller, Ecn, Env, Loss, Nature, Pacing, Permit, Phase, Recovery, Sent, Stamp, Timeout,
+    Ack, Acked, Controller, Ecn, Env, Loss, Nature, Pacing, Permit, Recovery, Sent, Stamp, Timeout,
 };
 use paceline_cc::cubic::{Cubic, Settings};
 use paceline_cc::dctcp::Dctcp;
@@ -112,7 +112,7 @@ struct ChirpController(Chirps);
 
 impl Controller for ChirpController {
     fn on_sent(&mut self, _sent: &Sent) -> Stamp {
-        Stamp { tag: self.0.on_sent(), note: 0 }
+        Stamp::new(self.0.on_sent(), 0)
     }
 
     fn on_ack(&mut self, _ack: &Ack<'_>) {}
@@ -126,7 +126,10 @@ impl Controller for ChirpController {
     }
 
     fn permit(&self) -> Permit {
-        Permit { pacing: self.0.pacing(), recovery: Recovery::Controller, ..Permit::up_to(1 << 20) }
+        let mut permit = Permit::up_to(1 << 20);
+        permit.pacing = self.0.pacing();
+        permit.recovery = Recovery::Controller;
+        permit
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
@@ -145,7 +148,9 @@ fn drive(controller: &mut dyn Controller, count: u64) -> Vec<Departure> {
     for packet in 0..count {
         let in_flight = (packet + 1) * u64::from(bytes);
         let seq = packet * u64::from(bytes);
-        let sent = Sent { now, seq, bytes, in_flight, retransmission: false, app_limited: false, unsent: 0 };
+        let mut sent = Sent::new(now, seq, bytes);
+        sent.in_flight = in_flight;
+        sent.unsent = 0;
         let stamp = controller.on_sent(&sent);
         assert!(in_flight <= controller.window(), "the window holds the chirp back at packet {packet}");
         let Pacing::Gap(gap) = controller.pacing() else { panic!("no gap after packet {packet}") };
@@ -206,18 +211,13 @@ fn check_start_up<P: Policy>(policy: impl Fn(&Env) -> P) {
         let before = controller.state().cwnd;
         for (packet, (tag, _)) in departures.iter().enumerate() {
             assert!(controller.state().starting());
-            let acked = Acked {
-                seq: packet as u64 * u64::from(env.mss),
-                bytes: env.mss,
-                sent_at: Time::ZERO,
-                tag: *tag,
-                retransmitted: false,
-                app_limited: false,
-                ce: false,
-                received_at: None,
-            };
+            let mut acked = Acked::new(packet as u64 * u64::from(env.mss), env.mss, Time::ZERO);
+            acked.tag = *tag;
             now += G;
-            controller.on_ack(&Ack { packets: &[acked], phase: Phase::Open, ..ack(now, Nanos::from_millis(100), 1) });
+            let packets = [acked];
+            let mut news = ack(now, Nanos::from_millis(100), 1);
+            news.packets = &packets;
+            controller.on_ack(&news);
         }
         assert!(!controller.state().starting());
         assert_eq!(controller.pacing(), Pacing::Free);

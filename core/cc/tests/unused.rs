@@ -1,8 +1,8 @@
 //! The examples of draft-ietf-ccwg-ratelimited-increase-10, and ours, event by event. Packets of 1000 bytes.
 
-use paceline_cc::controller::{Ack, Loss, Lost, Sent};
+use paceline_cc::controller::{Loss, Lost, Sent};
 use paceline_cc::testing::ack;
-use paceline_cc::{Cause, Controller, Env, Nanos, Phase, Spec, Time};
+use paceline_cc::{Controller, Env, Nanos, Phase, Spec, Time};
 
 const MSS: u64 = 1_000;
 const RTT: Nanos = Nanos::from_millis(100);
@@ -15,21 +15,15 @@ struct Flow {
 
 impl Flow {
     fn new(spec: &str) -> Self {
-        let env = Env { mss: MSS as u32, ..Env::default() };
+        let env = Env::new(MSS as u32);
         Self { controller: spec.parse::<Spec>().unwrap().build(&env), now: Time::from_millis(1_000) }
     }
 
     fn send(&mut self, packets: u64) {
-        for sent in 1..=packets {
-            self.controller.on_sent(&Sent {
-                now: self.now,
-                seq: 0,
-                bytes: MSS as u32,
-                in_flight: sent * MSS,
-                retransmission: false,
-                app_limited: false,
-                unsent: u64::MAX,
-            });
+        for number in 1..=packets {
+            let mut sent = Sent::new(self.now, 0, MSS as u32);
+            sent.in_flight = number * MSS;
+            self.controller.on_sent(&sent);
         }
     }
 
@@ -38,7 +32,10 @@ impl Flow {
         self.now += RTT;
         let window = |left: u64| {
             let in_flight = left * MSS;
-            self.controller.on_ack(&Ack { bytes: MSS, in_flight, ..ack(self.now, RTT, 1) });
+            let mut ack = ack(self.now, RTT, 1);
+            ack.bytes = MSS;
+            ack.in_flight = in_flight;
+            self.controller.on_ack(&ack);
             self.controller.window() / MSS
         };
         (0..packets).rev().map(window).collect()
@@ -52,19 +49,19 @@ impl Flow {
 
     /// One of so many packets in flight is lost, and its episode is over.
     fn lose_one_of(&mut self, packets: u64) {
-        let lost = Lost { seq: 0, bytes: MSS as u32, sent_at: self.now, tag: 0, cause: Cause::Unknown };
-        self.controller.on_loss(&Loss {
-            now: self.now,
-            packets: &[lost],
-            bytes: MSS,
-            prior_in_flight: packets * MSS,
-            in_flight: (packets - 1) * MSS,
-            new_episode: true,
-        });
+        let lost = [Lost::new(0, MSS as u32, self.now)];
+        let mut loss = Loss::new(self.now, &lost);
+        loss.prior_in_flight = packets * MSS;
+        loss.in_flight = (packets - 1) * MSS;
+        self.controller.on_loss(&loss);
         self.now += RTT;
-        let after = ack(self.now, RTT, 1);
-        self.controller.on_ack(&Ack { in_flight: (packets - 2) * MSS, phase: Phase::Recovery, ..after });
-        self.controller.on_ack(&Ack { in_flight: 0, window_limited: false, ..after });
+        let mut after = ack(self.now, RTT, 1);
+        after.in_flight = (packets - 2) * MSS;
+        after.phase = Phase::Recovery;
+        self.controller.on_ack(&after);
+        after = ack(self.now, RTT, 1);
+        after.window_limited = false;
+        self.controller.on_ack(&after);
     }
 }
 

@@ -101,7 +101,9 @@ pub fn make(
 ) -> Result<FlowEnds, NotSimulated> {
     let ends = flow.via.row().ends.ok_or_else(|| NotSimulated::of(flow))?;
     let pace = if flow.paced { PaceStyle::Linux } else { PaceStyle::Off };
-    let config = SenderConfig { mss: flow.mss, pace, handshake: flow.handshake, ..SenderConfig::default() };
+    let mut config = SenderConfig::new(flow.mss);
+    config.pace = pace;
+    config.handshake = flow.handshake;
     let policy = match flow.ack_every {
         0 | 1 => AckPolicy::immediate(),
         every => AckPolicy { every, max_delay: flow.ack_delay, ..AckPolicy::default() },

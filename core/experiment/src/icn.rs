@@ -112,7 +112,8 @@ impl Supply for Wanted {
 impl Requester {
     /// Asks as `asking` says and as `controller` permits. `nonce` is the mark of its requests.
     pub fn new(asking: &Asking, transport: &SenderConfig, controller: Box<dyn Controller>, nonce: u64) -> Self {
-        let transport = SenderConfig { mss: UNIT as u32, ..*transport };
+        let mut transport = *transport;
+        transport.mss = UNIT as u32;
         let config = FlowConfig { transport, ..asking.flow_config() };
         Self {
             flow: Machinery::new(&config, controller),

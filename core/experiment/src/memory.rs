@@ -21,7 +21,10 @@ impl PathMemory {
     /// What a flow that begins now may make use of ([`paceline_cc::Env::remembered`]).
     pub fn lend(&mut self, now: Time) -> Option<Remembered> {
         let known = if self.learns { self.known.take() } else { self.known };
-        known.map(|(remembered, at)| Remembered { age: remembered.age + (now - at), ..remembered })
+        known.map(|(mut remembered, at)| {
+            remembered.age += now - at;
+            remembered
+        })
     }
 
     /// Takes in what a flow that ends now has learnt ([`paceline_cc::Controller::remember`]).
@@ -44,14 +47,13 @@ mod tests {
         PathMemory::of(&Flow { remembered, remember, ..Flow::bulk(spec, Via::udp()) })
     }
 
-    const KNOWN: Remembered =
-        Remembered { window: 100_000, min_rtt: Nanos::from_millis(20), age: Nanos::from_millis(5) };
+    const KNOWN: Remembered = Remembered::new(100_000, Nanos::from_millis(20), Nanos::from_millis(5));
 
     #[test]
     fn what_a_scenario_says_is_lent_to_each_flow_and_ages() {
         let mut memory = memory(Some(KNOWN), false);
         assert_eq!(memory.lend(Time::ZERO), Some(KNOWN));
-        let later = Some(Remembered { age: Nanos::from_millis(1005), ..KNOWN });
+        let later = Some(Remembered::new(100_000, Nanos::from_millis(20), Nanos::from_millis(1005)));
         assert_eq!(memory.lend(Time::from_millis(1000)), later);
         assert_eq!(memory.lend(Time::from_millis(1000)), later);
     }

@@ -87,7 +87,7 @@ pub struct FlowConfig {
 impl Default for FlowConfig {
     fn default() -> Self {
         Self {
-            transport: SenderConfig { mss: UNIT as u32, ..SenderConfig::default() },
+            transport: SenderConfig::new(UNIT as u32),
             aggregation: Aggregation::Paper,
             triple: true,
             ceiling: PacedCeiling::Bounded,

@@ -13,7 +13,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn controller(spec: &str) -> Box<dyn Controller> {
-    spec.parse::<Spec>().expect("a registered controller").build(&Env { mss: UNIT as u32, ..Env::default() })
+    spec.parse::<Spec>().expect("a registered controller").build(&Env::new(UNIT as u32))
 }
 
 struct Endless(u64);

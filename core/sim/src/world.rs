@@ -291,7 +291,7 @@ impl<'t> World<'t> {
         let frames = frames.as_ref();
         let label = Label { number, way: *way, family: Some(index) };
         let seed = self.seed.derive(&format!("controller {number}"));
-        let env = Env { mss: flow.mss, seed, paced: flow.paced, remembered };
+        let env = Env::new(flow.mss).with_seed(seed).with_paced(flow.paced).with_remembered(remembered);
         let hosts = Hosts::new(flow.timers, self.seed, number, self.packet_time(flow, label.way));
         let first = self.first;
         let mut observer = |spec: &Spec, layer| {

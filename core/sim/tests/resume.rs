@@ -12,7 +12,7 @@ const PRODUCT: u64 = 1_448_000;
 /// What was learnt half a minute before, `factor` of the truth.
 fn earlier(factor: f64) -> Option<Remembered> {
     let window = (factor * PRODUCT as f64) as u64;
-    Some(Remembered { window, min_rtt: Nanos::from_millis(600), age: Nanos::from_secs(30) })
+    Some(Remembered::new(window, Nanos::from_millis(600), Nanos::from_secs(30)))
 }
 
 fn flow(controller: &str, via: Via, remembered: Option<Remembered>, workload: Workload) -> Flow {

@@ -172,7 +172,7 @@ impl ReportReader {
     pub fn telemetry(&self, now: Time) -> Option<Telemetry<'_>> {
         let newest = self.newest.filter(|_| self.is_fresh(now))?;
         let fresh_for = newest.fresh_for - now.since(newest.at);
-        Some(Telemetry { now, packet: None, verdict: self.verdict(now), fresh_for, hops: &self.hops })
+        Some(Telemetry::new(now, self.verdict(now), fresh_for, &self.hops))
     }
 }
 

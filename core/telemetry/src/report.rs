@@ -139,17 +139,15 @@ impl HopReport {
 
     /// As controllers see it. Counters are of 16 bits here, so that no difference can be taken of [`Hop::drops`]: it is not set.
     pub fn hop(&self) -> Hop {
-        Hop {
-            id: self.node,
-            queue_bytes: self.qbytes.map(u64::from),
-            room_packets: self.avail_pkts,
-            limit_packets: self.limit_pkts,
-            capacity: self.capacity(),
-            arrival: self.rate_pps.map(|pps| Rate::from_bytes_per_sec(u64::from(pps) * REFERENCE)),
-            flows: self.flows,
-            signal_dbm: self.rssi.map(f32::from),
-            ..Hop::default()
-        }
+        let mut hop = Hop::new(self.node);
+        hop.queue_bytes = self.qbytes.map(u64::from);
+        hop.room_packets = self.avail_pkts;
+        hop.limit_packets = self.limit_pkts;
+        hop.capacity = self.capacity();
+        hop.arrival = self.rate_pps.map(|pps| Rate::from_bytes_per_sec(u64::from(pps) * REFERENCE));
+        hop.flows = self.flows;
+        hop.signal_dbm = self.rssi.map(f32::from);
+        hop
     }
 }
 

@@ -60,8 +60,8 @@ pub(crate) fn transfer(controller: &str, packets: u64) -> Result<Transfer, Box<d
 fn send(socket: &UdpSocket, controller: &str, packets: u64) -> Result<Transfer, Box<dyn Error>> {
     let start = Instant::now();
     let now = || Time::ZERO + Nanos::from_nanos(start.elapsed().as_nanos() as u64);
-    let env = Env { mss: SIZE, ..Env::default() };
-    let config = SenderConfig { mss: SIZE, ..SenderConfig::default() };
+    let env = Env::new(SIZE);
+    let config = SenderConfig::new(SIZE);
     let mut flow = Numbered::new(&config, controller.parse::<Spec>()?.build(&env));
     let (mut next, mut heard_at, mut lost_packets) = (0, now(), 0);
     while next < packets || flow.oldest().is_some() {
@@ -78,7 +78,7 @@ fn send(socket: &UdpSocket, controller: &str, packets: u64) -> Result<Transfer, 
             // Those that have come already are passed over.
             let lost: Vec<u64> = (flow.oldest().unwrap_or(number)..number.saturating_sub(2)).collect();
             let (delivered, flight) = (flow.bytes_delivered(), flow.in_flight());
-            flow.acked(now(), [number], &NumberedNews { lost: &lost, ..NumberedNews::default() });
+            flow.acked(now(), [number], &NumberedNews::default().with_lost(&lost));
             lost_packets += (flight - flow.in_flight() - (flow.bytes_delivered() - delivered)) / u64::from(SIZE);
             heard_at = now();
         } else if now() - heard_at > flow.rtt().rto(flow.config()) {

@@ -7,9 +7,10 @@ use paceline_cc::{Ecn, Phase, Time};
 
 use crate::driver::{AckProgress, ArrivalClock, Marks};
 use crate::packet::State;
-use crate::recovery::{Prr, Undo};
+use crate::prr::{Prr, glides};
+use crate::recovery::Undo;
 use crate::segment::{AckSegment, MAX_SACKS, Range};
-use crate::sender::{Delivery, Digest, FlowSender, glides};
+use crate::sender::{Delivery, Digest, FlowSender};
 
 /// What an acknowledgement shows of packets that were taken for lost too early.
 struct Late {
@@ -396,8 +397,9 @@ mod tests {
     use paceline_cc::{Env, Nanos, Spec};
 
     use super::*;
-    use crate::config::{AckPolicy, SenderConfig};
+    use crate::config::SenderConfig;
     use crate::endpoint::{Sender, Steering};
+    use crate::receiver::AckPolicy;
     use crate::stream;
 
     fn cubic() -> FlowSender {

@@ -1,17 +1,30 @@
 //! When packets arrived: what a receiver keeps for its next acknowledgement, and what a sender reads from it.
 
+#[cfg(feature = "endpoints")]
 use std::collections::VecDeque;
 
 use paceline_cc::Time;
 
-use crate::segment::{ArrivalTime, MAX_ARRIVALS};
+#[cfg(feature = "endpoints")]
+use crate::segment::MAX_ARRIVALS;
+
+/// When a packet arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivalTime {
+    /// Position of the packet's first payload byte ([`SentPacket::seq`](crate::SentPacket::seq)).
+    pub seq: u64,
+    /// Receiver's clock then.
+    pub at: Time,
+}
 
 /// Arrivals since the last acknowledgement, where the receiver reports them.
+#[cfg(feature = "endpoints")]
 pub(crate) struct Arrivals {
     reported: bool,
     since: VecDeque<ArrivalTime>,
 }
 
+#[cfg(feature = "endpoints")]
 impl Arrivals {
     pub(crate) fn new(reported: bool) -> Self {
         Self { reported, since: VecDeque::new() }

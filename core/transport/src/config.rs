@@ -1,4 +1,4 @@
-//! Options of a sender and of a receiver.
+//! Options of a sender.
 
 use paceline_cc::Nanos;
 
@@ -16,6 +16,7 @@ pub enum PaceStyle {
 
 /// Options of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SenderConfig {
     /// Payload bytes of a full packet. 1448: 1500 less IPv4, TCP and time-stamp headers.
     pub mss: u32,
@@ -41,10 +42,11 @@ pub struct SenderConfig {
     pub handshake: bool,
 }
 
-impl Default for SenderConfig {
-    fn default() -> Self {
+impl SenderConfig {
+    /// Full packets of `mss` payload bytes; the rest as each field says.
+    pub const fn new(mss: u32) -> Self {
         Self {
-            mss: 1448,
+            mss,
             pace: PaceStyle::Off,
             burst: Nanos::from_millis(1),
             min_rto: Nanos::from_millis(200),
@@ -57,28 +59,8 @@ impl Default for SenderConfig {
     }
 }
 
-/// When a stream receiver acknowledges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckPolicy {
-    /// Packets in order that share one acknowledgement. 2: RFC 5681 section 4.2.
-    pub every: u32,
-    /// Longest wait for them. 40 ms: Linux `TCP_DELACK_MIN` (RFC 5681 allows 500 ms).
-    pub max_delay: Nanos,
-    /// First packets that are acknowledged at once. 16: Linux `TCP_MAX_QUICKACKS`.
-    pub quick: u32,
-    /// Each acknowledgement reports when the packets since the one before arrived. Off: TCP does not.
-    pub arrivals: bool,
-}
-
-impl Default for AckPolicy {
+impl Default for SenderConfig {
     fn default() -> Self {
-        Self { every: 2, max_delay: Nanos::from_millis(40), quick: 16, arrivals: false }
-    }
-}
-
-impl AckPolicy {
-    /// An acknowledgement for each packet at once.
-    pub fn immediate() -> Self {
-        Self { every: 1, max_delay: Nanos::ZERO, quick: 0, arrivals: false }
+        Self::new(1448)
     }
 }

@@ -21,12 +21,14 @@ use paceline_cc::{Controller, Lost, Nanos, Pacing, Phase, Rate, Telemetry, Time}
 use crate::config::SenderConfig;
 use crate::driver::{AckProgress, ArrivalClock, Delivery, Departing, Driver, Marks};
 use crate::packet::SentPacket;
+use crate::prr::glides;
 use crate::rtt::Rtt;
-use crate::sender::glides;
+
 use outstanding::Outstanding;
 
 /// Where a flow stands, and what it has counted since it began. Positions count bytes of the stream.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Counters {
     /// When this was so.
     pub at: Time,
@@ -297,7 +299,9 @@ impl Counted {
     /// The hops of the path reported.
     pub fn telemetry(&mut self, telemetry: &Telemetry<'_>) {
         let now = self.reach(telemetry.now);
-        self.driver.telemetry(&Telemetry { now, ..*telemetry });
+        let mut telemetry = *telemetry;
+        telemetry.now = now;
+        self.driver.telemetry(&telemetry);
     }
 
     /// Runs the controller's clock, where [`Counted::next_tick`] has come.

@@ -109,7 +109,10 @@ impl Receiver for DatagramReceiver {
         self.ece = ce;
         self.echo = segment.sent_at;
         self.received_at = now;
-        self.half.on_arrival(&Arrival { now, seq: segment.seq, bytes: segment.bytes, note: segment.note, ce });
+        let mut arrival = Arrival::new(now, segment.seq, segment.bytes);
+        arrival.note = segment.note;
+        arrival.ce = ce;
+        self.half.on_arrival(&arrival);
         let mut duplicate = None;
         if bytes > 0 {
             self.arrivals.note(segment.seq, now);

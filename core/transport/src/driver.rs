@@ -12,14 +12,13 @@ use paceline_cc::{
     Sent, Telemetry, Time, Timeout,
 };
 
-use crate::arrivals::Lookup;
+use crate::arrivals::{ArrivalTime, Lookup};
 use crate::causes::Causes;
 use crate::config::{PaceStyle, SenderConfig};
 use crate::pacer::Pacer;
 use crate::packet::SentPacket;
 use crate::rate::RateSampler;
 use crate::rtt::Rtt;
-use crate::segment::ArrivalTime;
 
 /// Packets that leave unpaced at the start of a flow (Linux `TCP_INIT_CWND`).
 const UNPACED: u64 = 10;
@@ -53,6 +52,7 @@ pub struct Driver {
 
 /// What is on its way as a packet leaves, the packet included.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Departing {
     /// Bytes in flight.
     pub in_flight: u64,
@@ -64,6 +64,7 @@ pub struct Departing {
 
 /// What a set of newly delivered packets says.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Delivery {
     /// Their payload bytes.
     pub bytes: u64,
@@ -90,6 +91,7 @@ pub enum ArrivalClock<'a> {
 
 /// Where a flow stands after an acknowledgement.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct AckProgress {
     /// Bytes in flight before.
     pub prior_in_flight: u64,
@@ -109,6 +111,7 @@ pub struct AckProgress {
 
 /// Congestion marks of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Marks {
     /// Delivered bytes that carried one.
     pub bytes: u64,
@@ -171,15 +174,12 @@ impl Driver {
         }
         packet.depart(&self.rate.stamp(now, packet.retransmitted));
         self.ran_dry = false;
-        let stamp = self.controller.on_sent(&Sent {
-            now: now.max(self.informed),
-            seq: packet.seq,
-            bytes: packet.bytes,
-            in_flight: load.in_flight,
-            retransmission: packet.retransmitted,
-            app_limited: packet.app_limited,
-            unsent: load.unsent,
-        });
+        let mut sent = Sent::new(now.max(self.informed), packet.seq, packet.bytes);
+        sent.in_flight = load.in_flight;
+        sent.retransmission = packet.retransmitted;
+        sent.app_limited = packet.app_limited;
+        sent.unsent = load.unsent;
+        let stamp = self.controller.on_sent(&sent);
         packet.tag = stamp.tag;
         stamp.note
     }
@@ -194,8 +194,10 @@ impl Driver {
 
     /// An empty packet leaves at position `seq`. Its stamp does not come back.
     pub fn sent_empty(&mut self, now: Time, seq: u64, load: &Departing) -> u64 {
-        let (in_flight, unsent, app_limited) = (load.in_flight, load.unsent, self.rate.is_app_limited());
-        let sent = Sent { now, seq, bytes: 0, in_flight, retransmission: false, app_limited, unsent };
+        let mut sent = Sent::new(now, seq, 0);
+        sent.in_flight = load.in_flight;
+        sent.app_limited = self.rate.is_app_limited();
+        sent.unsent = load.unsent;
         let stamp = self.controller.on_sent(&sent);
         self.departed(now, 0);
         stamp.note
@@ -280,16 +282,13 @@ impl Driver {
             delivery.rtt = Some(now - packet.sent_at);
         }
         delivery.newest = Some(*packet);
-        self.acked.push(Acked {
-            seq: packet.seq,
-            bytes: packet.bytes,
-            sent_at: packet.sent_at,
-            tag: packet.tag,
-            retransmitted: packet.retransmitted,
-            app_limited: packet.app_limited,
-            ce,
-            received_at,
-        });
+        let mut acked = Acked::new(packet.seq, packet.bytes, packet.sent_at);
+        acked.tag = packet.tag;
+        acked.retransmitted = packet.retransmitted;
+        acked.app_limited = packet.app_limited;
+        acked.ce = ce;
+        acked.received_at = received_at;
+        self.acked.push(acked);
     }
 
     /// The last step.
@@ -318,26 +317,24 @@ impl Driver {
     /// Informs the controller of an acknowledgement that delivered something or carried marks.
     pub fn acknowledge(&mut self, now: Time, delivery: &Delivery, progress: &AckProgress) {
         let packets = if delivery.packets > 0 { self.acked.as_slice() } else { &[] };
-        self.controller.on_ack(&Ack {
-            now,
-            packets,
-            bytes: delivery.bytes,
-            rtt: delivery.rtt,
-            srtt: self.rtt.smoothed.unwrap_or(Nanos::ZERO),
-            min_rtt: self.rtt.min,
-            rate: delivery.rate,
-            prior_in_flight: progress.prior_in_flight,
-            in_flight: progress.in_flight,
-            lost_bytes: progress.lost_bytes,
-            ce_bytes: progress.marks.bytes,
-            ce_packets: progress.marks.packets,
-            echo: progress.marks.echo,
-            delivered: self.rate.delivered(),
-            una: progress.una,
-            next: progress.next,
-            phase: progress.phase,
-            window_limited: delivery.newest.is_some_and(|newest| newest.window_limited),
-        });
+        let mut ack = Ack::new(now, packets);
+        ack.bytes = delivery.bytes;
+        ack.rtt = delivery.rtt;
+        ack.srtt = self.rtt.smoothed.unwrap_or(Nanos::ZERO);
+        ack.min_rtt = self.rtt.min;
+        ack.rate = delivery.rate;
+        ack.prior_in_flight = progress.prior_in_flight;
+        ack.in_flight = progress.in_flight;
+        ack.lost_bytes = progress.lost_bytes;
+        ack.ce_bytes = progress.marks.bytes;
+        ack.ce_packets = progress.marks.packets;
+        ack.echo = progress.marks.echo;
+        ack.delivered = self.rate.delivered();
+        ack.una = progress.una;
+        ack.next = progress.next;
+        ack.phase = progress.phase;
+        ack.window_limited = delivery.newest.is_some_and(|newest| newest.window_limited);
+        self.controller.on_ack(&ack);
     }
 
     /// Packets were found lost, in sending order; nothing is reported where there are none. `new_episode`: a reduction is due.
@@ -347,8 +344,11 @@ impl Driver {
             return;
         }
         self.causes.fill(now, packets);
-        let bytes = packets.iter().map(|lost| u64::from(lost.bytes)).sum();
-        self.controller.on_loss(&Loss { now, packets, bytes, prior_in_flight, in_flight, new_episode });
+        let mut loss = Loss::new(now, packets);
+        loss.prior_in_flight = prior_in_flight;
+        loss.in_flight = in_flight;
+        loss.new_episode = new_episode;
+        self.controller.on_loss(&loss);
     }
 
     /// Why packets were lost has become known after [`Driver::lose`] or [`Driver::timeout`] reported them.
@@ -363,7 +363,11 @@ impl Driver {
     /// Their causes are filled in as in [`Driver::lose`].
     pub fn timeout(&mut self, now: Time, packets: &mut [Lost], prior_in_flight: u64, in_flight: u64, count: u32) {
         self.causes.fill(now, packets);
-        self.controller.on_timeout(&Timeout { now, packets, prior_in_flight, in_flight, count });
+        let mut timeout = Timeout::new(now, packets);
+        timeout.prior_in_flight = prior_in_flight;
+        timeout.in_flight = in_flight;
+        timeout.count = count;
+        self.controller.on_timeout(&timeout);
     }
 
     /// The last reduction answered a spurious loss.
@@ -452,7 +456,7 @@ impl Driver {
     pub fn restart(&mut self, now: Time) {
         if let Some(last) = self.last_sent_at.filter(|_| self.ran_dry) {
             let rto = self.rtt.rto(&self.config);
-            self.controller.on_restart(&Restart { now: now.max(self.informed), idle: now - last, rto });
+            self.controller.on_restart(&Restart::new(now.max(self.informed), now - last, rto));
             self.refresh();
         }
     }
@@ -506,6 +510,20 @@ impl Driver {
     /// The controller.
     pub fn controller(&self) -> &dyn Controller {
         self.controller.as_ref()
+    }
+}
+
+impl Departing {
+    /// So many bytes in flight, the packet included, and so many that wait; `first` where nothing else is outstanding.
+    pub const fn new(in_flight: u64, unsent: u64, first: bool) -> Self {
+        Self { in_flight, unsent, first }
+    }
+}
+
+impl Marks {
+    /// On so many delivered bytes, of so many packets; `echo` where a reduction is due.
+    pub const fn new(bytes: u64, packets: u32, echo: bool) -> Self {
+        Self { bytes, packets, echo }
     }
 }
 

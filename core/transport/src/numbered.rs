@@ -60,6 +60,7 @@ struct Fresh {
 
 /// One number of an acknowledgement; a bare number is one of which nothing else is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NumberedAck {
     /// The packet.
     pub number: u64,
@@ -69,14 +70,22 @@ pub struct NumberedAck {
     pub received_at: Option<Time>,
 }
 
+impl NumberedAck {
+    /// The packet, whether it arrived with a mark, and when, where that is known.
+    pub const fn new(number: u64, ce: bool, received_at: Option<Time>) -> Self {
+        Self { number, ce, received_at }
+    }
+}
+
 impl From<u64> for NumberedAck {
     fn from(number: u64) -> Self {
-        Self { number, ce: false, received_at: None }
+        Self::new(number, false, None)
     }
 }
 
 /// What an acknowledgement says besides what it delivered.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct NumberedNews<'a> {
     /// Numbers of packets that were found lost by it.
     pub lost: &'a [u64],
@@ -89,6 +98,32 @@ pub struct NumberedNews<'a> {
     pub in_flight: Option<u64>,
     /// RTT of the newest packet, where the datapath measured it better than it knows when packets leave: this then says when that one left.
     pub rtt: Option<Nanos>,
+}
+
+impl<'a> NumberedNews<'a> {
+    /// The same with [`lost`](NumberedNews::lost).
+    #[must_use]
+    pub const fn with_lost(self, lost: &'a [u64]) -> Self {
+        Self { lost, ..self }
+    }
+
+    /// The same with [`ce_packets`](NumberedNews::ce_packets).
+    #[must_use]
+    pub const fn with_ce_packets(self, ce_packets: u32) -> Self {
+        Self { ce_packets, ..self }
+    }
+
+    /// The same with [`in_flight`](NumberedNews::in_flight).
+    #[must_use]
+    pub const fn with_in_flight(self, in_flight: Option<u64>) -> Self {
+        Self { in_flight, ..self }
+    }
+
+    /// The same with [`rtt`](NumberedNews::rtt).
+    #[must_use]
+    pub const fn with_rtt(self, rtt: Option<Nanos>) -> Self {
+        Self { rtt, ..self }
+    }
 }
 
 impl Numbered {
@@ -407,8 +442,9 @@ impl Numbered {
     /// One full packet stands for what was lost, as if it were the newest delivered.
     fn lose_notional(&mut self, now: Time, front: &SentPacket, starts: bool) {
         let (mss, in_flight) = (self.driver.config().mss, self.flight.bytes());
-        let mut lost = [Lost { seq: front.end().saturating_sub(u64::from(mss)), bytes: mss, ..front.lost() }];
-        self.driver.lose(now, &mut lost, in_flight, in_flight, starts);
+        let mut lost = front.lost();
+        (lost.seq, lost.bytes) = (front.end().saturating_sub(u64::from(mss)), mss);
+        self.driver.lose(now, &mut [lost], in_flight, in_flight, starts);
     }
 
     /// An episode begins.

@@ -1,6 +1,6 @@
 //! A packet from its departure to its end.
 
-use paceline_cc::{Cause, Lost, Time};
+use paceline_cc::{Lost, Time};
 
 use crate::rate::Departure;
 
@@ -67,8 +67,9 @@ impl SentPacket {
 
     /// Its last transmission was lost, and why is not known.
     pub fn lost(&self) -> Lost {
-        let Self { seq, bytes, sent_at, tag, .. } = *self;
-        Lost { seq, bytes, sent_at, tag, cause: Cause::Unknown }
+        let mut lost = Lost::new(self.seq, self.bytes, self.sent_at);
+        lost.tag = self.tag;
+        lost
     }
 
     pub(crate) fn order(&self) -> u64 {

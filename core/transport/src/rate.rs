@@ -94,12 +94,12 @@ impl RateSampler {
             return None;
         }
         let delivered = self.delivered - newest.prior_delivered;
-        (delivered > 0).then_some(RateSample {
-            delivered,
-            interval,
-            prior_delivered: newest.prior_delivered,
-            app_limited: newest.app_limited,
-            retransmission: newest.retransmission,
+        (delivered > 0).then(|| {
+            let mut sample = RateSample::new(delivered, interval);
+            sample.prior_delivered = newest.prior_delivered;
+            sample.app_limited = newest.app_limited;
+            sample.retransmission = newest.retransmission;
+            sample
         })
     }
 }

@@ -5,14 +5,39 @@
 
 use std::collections::VecDeque;
 
-use paceline_cc::{Arrival, Ecn, ReceiverHalf, Time};
+use paceline_cc::{Arrival, Ecn, Nanos, ReceiverHalf, Time};
 
 use crate::arrivals::Arrivals;
-use crate::config::AckPolicy;
 use crate::endpoint::Receiver;
 use crate::feedback::Half;
 use crate::ranges::Blocks;
 use crate::segment::{AckSegment, MAX_SACKS, Range, Segment};
+
+/// When a stream receiver acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// Packets in order that share one acknowledgement. 2: RFC 5681 section 4.2.
+    pub every: u32,
+    /// Longest wait for them. 40 ms: Linux `TCP_DELACK_MIN` (RFC 5681 allows 500 ms).
+    pub max_delay: Nanos,
+    /// First packets that are acknowledged at once. 16: Linux `TCP_MAX_QUICKACKS`.
+    pub quick: u32,
+    /// Each acknowledgement reports when the packets since the one before arrived. Off: TCP does not.
+    pub arrivals: bool,
+}
+
+impl Default for AckPolicy {
+    fn default() -> Self {
+        Self { every: 2, max_delay: Nanos::from_millis(40), quick: 16, arrivals: false }
+    }
+}
+
+impl AckPolicy {
+    /// An acknowledgement for each packet at once.
+    pub fn immediate() -> Self {
+        Self { every: 1, max_delay: Nanos::ZERO, quick: 0, arrivals: false }
+    }
+}
 
 /// Reassembles a stream and acknowledges it.
 pub(crate) struct StreamReceiver {
@@ -169,7 +194,10 @@ impl Receiver for StreamReceiver {
             self.echo = segment.sent_at;
         }
         self.received_at = now;
-        self.half.on_arrival(&Arrival { now, seq: segment.seq, bytes: segment.bytes, note: segment.note, ce });
+        let mut arrival = Arrival::new(now, segment.seq, segment.bytes);
+        arrival.note = segment.note;
+        arrival.ce = ce;
+        self.half.on_arrival(&arrival);
         if segment.bytes > 0 {
             self.arrivals.note(segment.seq, now);
         }

@@ -111,10 +111,11 @@ impl Scoreboard {
             above += pieces(&self.packets[from]);
         }
         let all = self.packets.iter().skip(from).flat_map(|packet| {
-            (packet.seq..packet.end()).step_by(self.mss as usize).map(move |seq| Lost {
-                seq,
-                bytes: (packet.end() - seq).min(self.mss) as u32,
-                ..packet.lost()
+            (packet.seq..packet.end()).step_by(self.mss as usize).map(move |seq| {
+                let mut lost = packet.lost();
+                lost.seq = seq;
+                lost.bytes = (packet.end() - seq).min(self.mss) as u32;
+                lost
             })
         });
         lost.extend(all.take(count));

@@ -4,6 +4,8 @@
 
 use paceline_cc::{Ecn, Time};
 
+use crate::arrivals::ArrivalTime;
+
 /// Bytes of IPv4 and TCP headers with the time-stamp option. Datagrams are counted alike, so that contestants differ
 /// by their controllers alone (our choice).
 pub const HEADER_BYTES: u32 = 52;
@@ -51,15 +53,6 @@ pub const MAX_SACKS: usize = 3;
 /// Most arrivals in one acknowledgement. 128: two of the longest chirps, and the acknowledgement stays below 1500 bytes
 /// with every other option (our choice).
 pub const MAX_ARRIVALS: usize = 128;
-
-/// When a packet arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArrivalTime {
-    /// The packet's [`Segment::seq`].
-    pub seq: u64,
-    /// Receiver's clock then.
-    pub at: Time,
-}
 
 /// An acknowledgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,13 +10,14 @@
 //! - Spurious timeouts are found by time stamps (RFC 3522) and by acknowledgements of originals (RFC 5682 step 3.b);
 //!   RFC 5682 step 2.b, new data instead of repairs, is left out since time stamps are always there.
 
-use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Recovery, Telemetry, Time};
+use paceline_cc::{Controller, Ecn, Lost, Nanos, Phase, Telemetry, Time};
 
 use crate::config::SenderConfig;
 use crate::driver::{AckProgress, Departing, Driver};
 use crate::endpoint::{Sender, SenderStats, Steering};
 use crate::packet::{SentPacket, State};
-use crate::recovery::{Prr, Reordering, Undo, probe_timeout};
+use crate::prr::Prr;
+use crate::recovery::{Reordering, Undo, probe_timeout};
 use crate::scoreboard::Scoreboard;
 use crate::segment::{AckSegment, Segment};
 
@@ -494,9 +495,4 @@ impl Sender for FlowSender {
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
         self.driver.telemetry(telemetry);
     }
-}
-
-/// Whether the datapath shapes recovery for this controller.
-pub(crate) fn glides(controller: &dyn Controller) -> bool {
-    controller.permit().recovery == Recovery::Prr
 }

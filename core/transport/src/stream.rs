@@ -2,8 +2,9 @@
 
 use paceline_cc::{Controller, ReceiverHalf};
 
-use crate::config::{AckPolicy, SenderConfig};
+use crate::config::SenderConfig;
 use crate::endpoint::{Receiver, Sender};
+use crate::receiver::AckPolicy;
 use crate::receiver::StreamReceiver;
 use crate::sender::{Delivery, FlowSender};
 

@@ -24,7 +24,9 @@ struct Feed {
 
 impl Feed {
     fn new(spec: &str) -> Self {
-        let now = Counters { unsent: u64::MAX / 2, limit: FlowLimit::Window, ..Counters::start(MSS as u32) };
+        let mut now = Counters::start(MSS as u32);
+        now.unsent = u64::MAX / 2;
+        now.limit = FlowLimit::Window;
         let controller = spec.parse::<Spec>().expect("a registered controller").build(&Env::default());
         Self { flow: Counted::new(&SenderConfig::default(), controller, &now), now, count: 0 }
     }

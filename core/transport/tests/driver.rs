@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use paceline_cc::observe::{Event, Observed, Observer};
 use paceline_cc::registry::CONTROLLERS;
-use paceline_cc::{Carrier, Cause, Controller, Env, Hop, Lost, Nanos, Spec, Telemetry, Time};
+use paceline_cc::{Carrier, Cause, Controller, Env, Hop, Nanos, Spec, Telemetry, Time};
 use paceline_transport::{AckProgress, ArrivalClock, Departing, Driver, SenderConfig, SentPacket};
 
 const MSS: u32 = 1000;
@@ -49,9 +49,9 @@ impl Log {
 fn driver(spec: &str) -> (Driver, Log) {
     let log = Log::default();
     let spec: Spec = spec.parse().unwrap();
-    let controller = spec.build(&Env { mss: MSS, ..Env::default() });
+    let controller = spec.build(&Env::new(MSS));
     let observed = Observed::wrap(controller, Some(Box::new(log.clone())));
-    (Driver::new(&SenderConfig { mss: MSS, ..SenderConfig::default() }, observed), log)
+    (Driver::new(&SenderConfig::new(MSS), observed), log)
 }
 
 fn at(millis: u64) -> Time {
@@ -61,7 +61,7 @@ fn at(millis: u64) -> Time {
 fn send(driver: &mut Driver, now: u64, number: u64, in_flight: u64) -> SentPacket {
     let mut packet = SentPacket::new(number * u64::from(MSS), MSS, at(now));
     packet.serial = number + 1;
-    driver.sent(at(now), &mut packet, &Departing { in_flight, unsent: 0, first: in_flight == u64::from(MSS) });
+    driver.sent(at(now), &mut packet, &Departing::new(in_flight, 0, in_flight == u64::from(MSS)));
     packet
 }
 
@@ -77,14 +77,11 @@ fn a_flow_is_reported_from_its_first_packet_to_a_silence() {
     driver.acknowledge(at(40), &delivery, &AckProgress::at(2000, 3000, 1000));
     driver.lose(at(50), &mut [lost.lost()], 1000, 0, true);
     driver.lose(at(50), &mut [], 0, 0, true);
-    driver.explain(at(60), &[Lost { cause: Cause::Medium, ..lost.lost() }]);
-    driver.telemetry(&Telemetry {
-        now: at(61),
-        packet: Some(Carrier { seq: 1000, sent_at: at(1), tag: 0 }),
-        verdict: Cause::Medium,
-        fresh_for: Nanos::from_millis(50),
-        hops: &[Hop::default()],
-    });
+    driver.explain(at(60), &[lost.lost().with_cause(Cause::Medium)]);
+    let hops = [Hop::default()];
+    let mut telemetry = Telemetry::new(at(61), Cause::Medium, Nanos::from_millis(50), &hops);
+    telemetry.packet = Some(Carrier::new(1000, at(1), 0));
+    driver.telemetry(&telemetry);
     driver.shared_rtt(at(62), Nanos::from_millis(30));
     driver.run_dry(at(63), 0);
     driver.run_dry(at(64), 0);
@@ -115,12 +112,12 @@ fn a_loss_has_the_cause_of_the_newest_report_while_that_is_fresh() {
     let (mut driver, log) = causes();
     let report = |driver: &mut Driver, now: u64, verdict: Cause| {
         let fresh_for = Nanos::from_millis(50);
-        driver.telemetry(&Telemetry { now: at(now), packet: None, verdict, fresh_for, hops: &[] });
+        driver.telemetry(&Telemetry::new(at(now), verdict, fresh_for, &[]));
     };
     let lost = |n: u64| SentPacket::new(n * u64::from(MSS), MSS, at(n)).lost();
     driver.lose(at(9), &mut [lost(0)], 1000, 0, true);
     report(&mut driver, 10, Cause::Medium);
-    driver.lose(at(20), &mut [lost(1), Lost { cause: Cause::Policer, ..lost(2) }], 1000, 0, true);
+    driver.lose(at(20), &mut [lost(1), lost(2).with_cause(Cause::Policer)], 1000, 0, true);
     driver.timeout(at(59), &mut [lost(3)], 1000, 0, 1);
     driver.lose(at(60), &mut [lost(4)], 1000, 0, true);
     report(&mut driver, 61, Cause::Congestion);
@@ -149,9 +146,9 @@ fn causes() -> (Driver, Log) {
         }
     }
     let log = Log::default();
-    let controller = "reno".parse::<Spec>().unwrap().build(&Env { mss: MSS, ..Env::default() });
+    let controller = "reno".parse::<Spec>().unwrap().build(&Env::new(MSS));
     let observed = Observed::wrap(controller, Some(Box::new(Causes(log.clone()))));
-    (Driver::new(&SenderConfig { mss: MSS, ..SenderConfig::default() }, observed), log)
+    (Driver::new(&SenderConfig::new(MSS), observed), log)
 }
 
 #[test]
@@ -201,7 +198,7 @@ fn packets_that_leave_together_are_paced_as_one_and_only_the_first_has_an_rtt() 
         let mut packet = SentPacket::new(number * u64::from(MSS), MSS, at(10));
         packet.serial = number + 1;
         packet.follows = number > 0;
-        let load = Departing { in_flight: (number + 1) * u64::from(MSS), unsent: 0, first: number == 0 };
+        let load = Departing::new((number + 1) * u64::from(MSS), 0, number == 0);
         if number < 4 {
             driver.sent_ahead(at(10), &mut packet, &load);
         } else {

@@ -8,7 +8,9 @@ use paceline_transport::{AckPolicy, HEADER_BYTES, Sender, SenderConfig, above, d
 const RTT: Nanos = Nanos::from_millis(20);
 
 fn config() -> SenderConfig {
-    SenderConfig { handshake: true, ..SenderConfig::default() }
+    let mut config = SenderConfig::default();
+    config.handshake = true;
+    config
 }
 
 fn world(sender: Box<dyn Sender>) -> Loop {
@@ -98,7 +100,8 @@ fn a_late_answer_tells_its_own_rtt_and_the_next_one_nothing() {
 
 #[test]
 fn the_wait_grows_to_its_limit() {
-    let config = SenderConfig { max_rto: Nanos::from_secs(4), ..config() };
+    let mut config = config();
+    config.max_rto = Nanos::from_secs(4);
     let mut world = world(stream::sender(&config, Spy::default().controller()));
     world.fate = Box::new(|_, _| Fate { lost: true, ..Fate::default() });
     world.sender.write(MSS);

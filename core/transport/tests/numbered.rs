@@ -71,7 +71,7 @@ impl Controller for Spy {
         let (tag, Sent { seq, bytes, in_flight, .. }) = (self.sent, *sent);
         self.sent += 1;
         self.note(Told::Sent { tag, seq, bytes, in_flight });
-        Stamp { tag, note: 70 + tag }
+        Stamp::new(tag, 70 + tag)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -117,7 +117,9 @@ impl Controller for Spy {
     }
 
     fn nature(&self) -> Nature {
-        Nature { ecn: self.ecn, ..Nature::PLAIN }
+        let mut nature = Nature::PLAIN;
+        nature.ecn = self.ecn;
+        nature
     }
 
     fn permit(&self) -> Permit {
@@ -137,7 +139,7 @@ impl Watched {
     fn new(ecn: Ecn) -> Self {
         let spy = Spy { told: Arc::default(), sent: 0, ecn };
         let told = Arc::clone(&spy.told);
-        let config = SenderConfig { mss: MSS, ..SenderConfig::default() };
+        let config = SenderConfig::new(MSS);
         Self { flow: Numbered::new(&config, Box::new(spy)), told }
     }
 
@@ -161,7 +163,7 @@ impl Watched {
     }
 
     fn ack(&mut self, now: u64, numbers: &[u64], lost: &[u64]) -> Option<Nanos> {
-        let news = NumberedNews { lost, ..NumberedNews::default() };
+        let news = NumberedNews::default().with_lost(lost);
         self.flow.acked(at(now), numbers.iter().copied(), &news)
     }
 }
@@ -272,11 +274,11 @@ fn persistent_congestion_is_a_time_out_counted_until_something_gets_through() {
 #[test]
 fn a_mark_is_an_echo_once_an_episode_and_counted_each_time() {
     let mut flow = Watched::sent(Ecn::Exact, 0..4);
-    let marked = |number| NumberedAck { number, ce: true, received_at: None };
+    let marked = |number| NumberedAck::new(number, true, None);
     flow.flow.acked(at(40), [marked(0), NumberedAck::from(1)], &NumberedNews::default());
     flow.flow.acked(at(41), [marked(2)], &NumberedNews::default());
     // Where only their number is known, they are full of the newest packet's size.
-    flow.flow.acked(at(42), [3_u64], &NumberedNews { ce_packets: 5, ..NumberedNews::default() });
+    flow.flow.acked(at(42), [3_u64], &NumberedNews::default().with_ce_packets(5));
     assert_eq!(flow.flow.phase(), Phase::Cwr);
     let marks: Vec<Told> = flow.told().into_iter().filter(|told| matches!(told, Told::Marked { .. })).collect();
     let mark = |packets, echo| Told::Marked { bytes: 1000, packets, echo };
@@ -293,7 +295,7 @@ fn without_ecn_a_mark_is_the_loss_of_one_packet_an_episode() {
     let mut flow = Watched::sent(Ecn::Off, 0..3);
     flow.ack(40, &[0], &[]);
     flow.told();
-    let marked = NumberedNews { ce_packets: 1, ..NumberedNews::default() };
+    let marked = NumberedNews::default().with_ce_packets(1);
     flow.flow.acked(at(40), [0_u64; 0], &marked);
     flow.flow.acked(at(41), [0_u64; 0], &marked);
     assert_eq!(flow.told(), [Told::Lost { tags: vec![0], bytes: 1000, flight: (2000, 2000), new: true }]);
@@ -316,7 +318,7 @@ fn bytes_are_settled_backwards_and_a_loss_among_them_finds_a_stand_in() {
     assert_eq!((flow.told(), flow.flow.in_flight()), (vec![], 1000), "nothing before the newest is left");
     // Those found lost in the same news are not among the bytes.
     let mut flow = Watched::sent(Ecn::Off, 0..4);
-    flow.flow.acked_bytes(at(40), 2000, 3, &NumberedNews { lost: &[2], ..news });
+    flow.flow.acked_bytes(at(40), 2000, 3, &news.with_lost(&[2]));
     let told = flow.told();
     assert_eq!(told[0], Told::Lost { tags: vec![2], bytes: 1000, flight: (4000, 1000), new: true });
     assert!(matches!(&told[1], Told::Acked { tags, .. } if tags == &[1, 3]), "{told:?}");
@@ -384,7 +386,7 @@ fn the_window_limits_a_flow_unless_it_ran_dry() {
 #[test]
 fn a_datapath_that_counts_what_is_in_flight_has_the_last_word() {
     let mut flow = Watched::sent(Ecn::Off, 0..3);
-    let counted = |bytes| NumberedNews { in_flight: Some(bytes), ..NumberedNews::default() };
+    let counted = |bytes| NumberedNews::default().with_in_flight(Some(bytes));
     flow.flow.acked(at(40), [1_u64], &counted(1000));
     assert_eq!((flow.flow.in_flight(), flow.flow.oldest()), (1000, Some(0)), "too young to be forgotten");
     flow.send(300, [3, 4]);
@@ -399,7 +401,7 @@ fn a_datapath_that_counts_what_is_in_flight_has_the_last_word() {
 #[test]
 fn an_rtt_of_the_datapath_says_when_the_newest_left() {
     let mut flow = Watched::sent(Ecn::Off, 0..3);
-    let measured = NumberedNews { rtt: Some(Nanos::from_millis(25)), ..NumberedNews::default() };
+    let measured = NumberedNews::default().with_rtt(Some(Nanos::from_millis(25)));
     assert_eq!(flow.flow.acked(at(40), [1_u64, 0], &measured), Some(Nanos::from_millis(25)));
     assert_eq!(flow.flow.rtt().min(), Nanos::from_millis(25));
     assert_eq!(flow.flow.acked(at(50), [2_u64], &NumberedNews::default()), Some(Nanos::from_millis(50)));
@@ -410,7 +412,7 @@ fn a_packet_may_leave_when_it_is_due_and_has_room() {
     let flow = Watched::sent(Ecn::Off, 0..9);
     assert!(flow.flow.may_send(at(0), 1000) && !flow.flow.may_send(at(0), 1001));
     let spec: Spec = "fixed:window=100,rate=8".parse().unwrap();
-    let mut paced = Numbered::new(&SenderConfig { mss: MSS, ..SenderConfig::default() }, spec.build(&Env::default()));
+    let mut paced = Numbered::new(&SenderConfig::new(MSS), spec.build(&Env::default()));
     let now = at(5);
     for number in 0..10 {
         paced.sent(now, number, MSS, 0, FlowLimit::Unknown);

@@ -46,18 +46,21 @@ fn coarse(sender: &mut dyn Sender, step: Nanos, end: Time) -> Vec<Time> {
 fn a_coarse_timer_keeps_the_average_within_the_burst() {
     let notes = || Notes { pacing: |_| Pacing::Rate(PER_MS), window: 1e6, ..Notes::default() };
     // The timer's step is 2.5 packets: with credit for it nothing is lost.
-    let config = SenderConfig { burst: Nanos::from_millis(3), ..SenderConfig::default() };
+    let mut config = SenderConfig::default();
+    config.burst = Nanos::from_millis(3);
     let mut sender = stream::sender(&config, Spy::new(notes()).controller());
     sender.write(u64::MAX);
     let sent = coarse(sender.as_mut(), Nanos::from_micros(2500), Time::from_millis(100));
     assert!((98..=102).contains(&sent.len()), "{}", sent.len());
     // Without credit each visit lets one packet go.
-    let config = SenderConfig { burst: Nanos::ZERO, ..SenderConfig::default() };
+    let mut config = SenderConfig::default();
+    config.burst = Nanos::ZERO;
     let mut sender = stream::sender(&config, Spy::new(notes()).controller());
     sender.write(u64::MAX);
     assert_eq!(coarse(sender.as_mut(), Nanos::from_micros(2500), Time::from_millis(100)).len(), 40);
     // However long the pause, the burst is bounded: credit of 3 ms is 3 packets more.
-    let config = SenderConfig { burst: Nanos::from_millis(3), ..SenderConfig::default() };
+    let mut config = SenderConfig::default();
+    config.burst = Nanos::from_millis(3);
     let mut sender = stream::sender(&config, Spy::new(notes()).controller());
     sender.write(u64::MAX);
     let sent = coarse(sender.as_mut(), Nanos::from_millis(50), Time::from_millis(100));
@@ -95,7 +98,9 @@ fn a_held_flow_waits_for_another_event() {
         if sent == 5 { Pacing::Gap(Nanos::MAX) } else { Pacing::Gap(Nanos::ZERO) }
     }
     let spy = Spy::new(Notes { pacing: hold, ..Notes::default() });
-    let mut sender = datagram::sender(&SenderConfig { tail_probe: false, ..SenderConfig::default() }, spy.controller());
+    let mut config = SenderConfig::default();
+    config.tail_probe = false;
+    let mut sender = datagram::sender(&config, spy.controller());
     sender.write(u64::MAX);
     let sent = std::iter::from_fn(|| sender.poll_transmit(Time::ZERO)).count();
     assert_eq!(sent, 5);
@@ -108,7 +113,8 @@ fn a_held_flow_waits_for_another_event() {
 
 #[test]
 fn linux_pacing_spreads_the_window() {
-    let config = SenderConfig { pace: PaceStyle::Linux, ..SenderConfig::default() };
+    let mut config = SenderConfig::default();
+    config.pace = PaceStyle::Linux;
     let path = Path::default();
     let sender = stream::sender(&config, controller("fixed:window=40"));
     let mut world = Loop::new(path, sender, stream::receiver(&AckPolicy::immediate(), None));
@@ -127,7 +133,9 @@ fn linux_pacing_spreads_the_window() {
 fn linux_pacing_slows_down_at_half_the_controllers_threshold() {
     // 40 packets in 10 ms below half the threshold, in 16.7 ms above; a credit of 1 ms besides.
     for (threshold, gap) in [(82, 250), (80, 416)] {
-        let config = SenderConfig { pace: PaceStyle::Linux, burst: Nanos::ZERO, ..SenderConfig::default() };
+        let mut config = SenderConfig::default();
+        config.pace = PaceStyle::Linux;
+        config.burst = Nanos::ZERO;
         let spy = Spy::new(Notes { window: 40.0, threshold, ..Notes::default() });
         let sender = stream::sender(&config, spy.controller());
         let mut world = Loop::new(Path::default(), sender, stream::receiver(&AckPolicy::immediate(), None));

@@ -177,7 +177,7 @@ impl Engine {
             // A frame must fit into a packet.
             info.mss = info.mss.saturating_sub(MAX_HEADER as u32).max(1);
         }
-        let env = Env { mss: link::packet_size(&info), seed: id + 1, paced: false, remembered };
+        let env = Env::new(link::packet_size(&info)).with_seed(id + 1).with_remembered(remembered);
         let group = peer.filter(|_| options.share || options.aggregate).map(|peer| self.shared.groups().of(peer.ip()));
         let controller = match &group {
             Some(group) if options.aggregate => group.member(|| options.controller.build(&env), env.mss),

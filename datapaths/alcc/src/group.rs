@@ -88,7 +88,7 @@ impl Group {
         let aggregate = lock(&self.aggregate)
             .get_or_insert_with(|| {
                 Arc::new(Mutex::new(Aggregate {
-                    driver: Driver::new(&SenderConfig { mss, ..SenderConfig::default() }, make()),
+                    driver: Driver::new(&SenderConfig::new(mss), make()),
                     in_flight: 0,
                     next: 0,
                     serial: 0,
@@ -177,7 +177,11 @@ fn position(sent: &VecDeque<(u64, SentPacket)>, seq: u64) -> Option<u64> {
 /// Translates what a member's datapath declared lost.
 fn translate(sent: &VecDeque<(u64, SentPacket)>, lost: &[Lost], into: &mut Vec<Lost>) {
     into.clear();
-    into.extend(lost.iter().filter_map(|packet| Some(Lost { seq: position(sent, packet.seq)?, ..*packet })));
+    into.extend(lost.iter().filter_map(|packet| {
+        let mut own = *packet;
+        own.seq = position(sent, packet.seq)?;
+        Some(own)
+    }));
 }
 
 /// The controller of a member's flow is its part of the aggregate's: it passes on what it sees, in the aggregate's terms.
@@ -196,7 +200,7 @@ impl Controller for Member {
         let note = self.lead(|all| {
             let first = all.in_flight == 0;
             all.in_flight += bytes;
-            let load = Departing { in_flight: all.in_flight, unsent: sent.unsent, first };
+            let load = Departing::new(all.in_flight, sent.unsent, first);
             if bytes == 0 {
                 return all.driver.sent_empty(sent.now, all.next, &load);
             }
@@ -209,7 +213,7 @@ impl Controller for Member {
         if bytes > 0 {
             self.sent.push_back((sent.seq, packet));
         }
-        Stamp { tag: packet.tag, note }
+        Stamp::new(packet.tag, note)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -220,7 +224,8 @@ impl Controller for Member {
         let prior_in_flight = all.in_flight;
         all.in_flight -= ack.bytes;
         let una = all.next - all.in_flight;
-        let progress = AckProgress { prior_in_flight, ..AckProgress::at(una, all.next, all.in_flight) };
+        let mut progress = AckProgress::at(una, all.next, all.in_flight);
+        progress.prior_in_flight = prior_in_flight;
         if ack.packets.is_empty() {
             // The answer to a handshake: nothing else above TCP delivers no packet.
             all.driver.connected(ack.now, ack.srtt, &progress);
@@ -285,9 +290,13 @@ impl Controller for Member {
     }
 
     fn on_telemetry(&mut self, telemetry: &Telemetry<'_>) {
-        let place = |carrier: Carrier| Some(Carrier { seq: position(&self.sent, carrier.seq)?, ..carrier });
-        let packet = telemetry.packet.and_then(place);
-        self.lead(|all| all.driver.telemetry(&Telemetry { packet, ..*telemetry }));
+        let place = |mut carrier: Carrier| {
+            carrier.seq = position(&self.sent, carrier.seq)?;
+            Some(carrier)
+        };
+        let mut own = *telemetry;
+        own.packet = telemetry.packet.and_then(place);
+        self.lead(|all| all.driver.telemetry(&own));
     }
 
     fn on_restart(&mut self, restart: &Restart) {
@@ -331,22 +340,20 @@ impl Controller for Member {
 
     fn permit(&self) -> Permit {
         self.lead(|all| {
-            let permit = all.driver.controller().permit();
+            let mut permit = all.driver.controller().permit();
             let window = self.part(all, permit.window);
             let active = all.active.max(1);
-            Permit {
-                window,
-                pacing: match permit.pacing {
-                    Pacing::Rate(rate) => Pacing::Rate(rate.mul_f64(1.0 / active as f64)),
-                    Pacing::Gap(gap) if gap < Nanos::MAX => Pacing::Gap(gap.mul_div(active, 1)),
-                    answer => answer,
-                },
-                next_tick: all.driver.next_tick(),
-                threshold: part_of(permit.threshold, window, permit.window),
-                // What leaves changes this flow's part.
-                outlasts_departures: false,
-                ..permit
-            }
+            permit.pacing = match permit.pacing {
+                Pacing::Rate(rate) => Pacing::Rate(rate.mul_f64(1.0 / active as f64)),
+                Pacing::Gap(gap) if gap < Nanos::MAX => Pacing::Gap(gap.mul_div(active, 1)),
+                answer => answer,
+            };
+            permit.next_tick = all.driver.next_tick();
+            permit.threshold = part_of(permit.threshold, window, permit.window);
+            permit.window = window;
+            // What leaves changes this flow's part.
+            permit.outlasts_departures = false;
+            permit
         })
     }
 

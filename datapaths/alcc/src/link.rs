@@ -108,7 +108,7 @@ impl Link {
         rtts: Arc<Tally>,
     ) -> Self {
         let mss = packet_size(info);
-        let mut above = Above::new(&SenderConfig { mss, ..SenderConfig::default() }, controller);
+        let mut above = Above::new(&SenderConfig::new(mss), controller);
         let rtt = if info.min_rtt > Nanos::ZERO { info.min_rtt } else { info.rtt };
         if rtt > Nanos::ZERO {
             above.connected(Time::ZERO + (clock::now() - epoch), rtt);

@@ -282,10 +282,10 @@ fn a_flows_controller_hears_of_the_hops_of_its_path() {
     let ends = (stream.local_addr().unwrap(), sink.address);
     let informant = agent.informant();
     let report = |id: u32, local: SocketAddr| {
-        let hops = [Hop { id, ..Hop::default() }];
+        let hops = [Hop::new(id)];
         let now = monotonic();
         let (verdict, fresh_for) = (Cause::Medium, Nanos::from_secs(60));
-        informant.telemetry(local, ends.1, &Telemetry { now, packet: None, verdict, fresh_for, hops: &hops });
+        informant.telemetry(local, ends.1, &Telemetry::new(now, verdict, fresh_for, &hops));
     };
     // The flow becomes known to the agent a little later.
     let deadline = Instant::now() + 10 * SECOND;
@@ -306,11 +306,7 @@ fn a_flows_controller_hears_of_the_hops_of_its_path() {
     assert!(informed.0.lock().unwrap().iter().all(|(_, hop)| [1, 9].contains(hop)));
     drop(agent);
     // The informant need not know that it has ended.
-    informant.telemetry(
-        ends.0,
-        ends.1,
-        &Telemetry { now: Time::ZERO, packet: None, verdict: Cause::Medium, fresh_for: Nanos::ZERO, hops: &[] },
-    );
+    informant.telemetry(ends.0, ends.1, &Telemetry::new(Time::ZERO, Cause::Medium, Nanos::ZERO, &[]));
     reset(stream);
     sink.thread.join().unwrap();
     world.stop().unwrap();

@@ -67,7 +67,7 @@ impl Options {
 
 /// What a controller is made for: units, and a seed that differs between fetches.
 pub fn env() -> Env {
-    Env { mss: UNIT as u32, seed: draw().unwrap_or(1), ..Env::default() }
+    Env::new(UNIT as u32).with_seed(draw().unwrap_or(1))
 }
 
 /// How far a fetch is.

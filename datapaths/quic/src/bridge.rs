@@ -57,7 +57,7 @@ impl Bridge {
     pub fn new(controller: Box<dyn Controller>, mtu: u16) -> Self {
         let mtu = u32::from(mtu.max(1));
         let mut bridge = Self {
-            flow: Numbered::new(&SenderConfig { mss: mtu, ..SenderConfig::default() }, controller),
+            flow: Numbered::new(&SenderConfig::new(mtu), controller),
             batches: Batches::default(),
             credit: Credit::default(),
             acking: false,
@@ -116,7 +116,7 @@ impl Bridge {
         self.begin(now, app_limited);
         let now = self.later(now);
         self.acking = false;
-        let news = NumberedNews { in_flight: Some(in_flight), ..NumberedNews::default() };
+        let news = NumberedNews::default().with_in_flight(Some(in_flight));
         let sample = self.flow.acked(now, self.acked.drain(..), &news);
         self.batches.forget(self.flow.oldest());
         self.flow.tick(now);
@@ -134,7 +134,7 @@ impl Bridge {
         self.lost.clear();
         self.batches.lost(sent_at, lost_bytes, |number| self.lost.push(number));
         if lost_bytes == 0 {
-            let news = NumberedNews { ce_packets: 1, ..NumberedNews::default() };
+            let news = NumberedNews::default().with_ce_packets(1);
             self.flow.acked(now, [0_u64; 0], &news);
         } else if self.lost.is_empty() && !persistent {
             self.flow.lost_unknown(now);

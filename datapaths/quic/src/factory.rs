@@ -126,7 +126,7 @@ impl Factory {
     /// A controller for packets of `mtu` bytes. quinn and noq pace at 5/4 of the window each smoothed RTT where it sets no rate.
     pub(crate) fn controller(&self, mtu: u16) -> Box<dyn Controller> {
         let remembered = locked(&self.lent).take();
-        let env = Env { mss: u32::from(mtu), seed: self.seed, paced: true, remembered };
+        let env = Env::new(u32::from(mtu)).with_seed(self.seed).with_paced(true).with_remembered(remembered);
         let observer = self.observe.as_ref().and_then(|observe| (observe.0)(&env));
         Observed::wrap(self.spec.build(&env), observer)
     }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_first_controller_alone_is_lent_what_is_remembered_and_leaves_it() {
-        let remembered = Remembered { window: 1 << 20, min_rtt: Nanos::from_millis(50), age: Nanos::ZERO };
+        let remembered = Remembered::new(1 << 20, Nanos::from_millis(50), Nanos::ZERO);
         let recording = Recording::default();
         let factory = Factory::new("cubic:start=resume".parse().unwrap(), 1).unwrap();
         let factory = factory.recorded(&recording).lent(Some(remembered));

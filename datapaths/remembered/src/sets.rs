@@ -48,7 +48,7 @@ impl Set {
     /// For a flow that begins at `now`; `None` where it is too old, or the clock was set back since.
     pub(crate) fn at_time(&self, now: u64) -> Option<Remembered> {
         let age = Nanos::from_nanos(now.checked_sub(self.at)?.saturating_mul(1_000_000));
-        (age <= LONGEST).then_some(Remembered { window: self.window, min_rtt: self.min_rtt, age })
+        (age <= LONGEST).then_some(Remembered::new(self.window, self.min_rtt, age))
     }
 }
 

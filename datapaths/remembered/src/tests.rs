@@ -14,7 +14,7 @@ fn place(last: u8) -> Place {
 }
 
 fn known(window: u64, age_s: u64) -> Remembered {
-    Remembered { window, min_rtt: Nanos::from_micros(50_123), age: Nanos::from_secs(age_s) }
+    Remembered::new(window, Nanos::from_micros(50_123), Nanos::from_secs(age_s))
 }
 
 fn store() -> (tempfile::TempDir, PathStore) {

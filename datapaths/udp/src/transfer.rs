@@ -80,7 +80,7 @@ impl TransferPlan {
     }
 
     fn env(&self) -> Env {
-        Env { mss: self.mss.into(), paced: true, ..Env::default() }
+        Env::new(self.mss.into()).with_paced(true)
     }
 }
 
@@ -244,8 +244,9 @@ pub fn give_until(
     stop: &AtomicBool,
 ) -> Result<Transferred, TransferError> {
     // The handshake of the transport gives the controller an RTT before the first byte.
-    let config =
-        SenderConfig { mss: plan.mss.into(), pace: PaceStyle::Linux, handshake: true, ..SenderConfig::default() };
+    let mut config = SenderConfig::new(plan.mss.into());
+    config.pace = PaceStyle::Linux;
+    config.handshake = true;
     let place = channel.place().map_err(Trouble::from)?;
     let lend = |store: &PathStore| store.lend(place, SystemTime::now()).map_err(Arc::new);
     let (remembered, mut forgot) = match plan.store.as_ref().map_or(Ok(None), lend) {
@@ -253,7 +254,7 @@ pub fn give_until(
         Err(error) => (None, Some(error)),
     };
     let mut sender =
-        stream::sender(&config, plan.controller.clone().over(&UDP).build(&Env { remembered, ..plan.env() }));
+        stream::sender(&config, plan.controller.clone().over(&UDP).build(&plan.env().with_remembered(remembered)));
     let (bytes, source, file): (_, Box<dyn ContentSource>, _) = match content {
         Content::Zeros(bytes) => (bytes, Box::new(Zeros), None),
         Content::File(file, bytes) => {

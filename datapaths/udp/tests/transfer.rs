@@ -139,7 +139,7 @@ fn what_a_sender_learns_is_in_the_store_and_a_damaged_one_costs_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let store = PathStore::new(folder.path().join("remembered"));
     let place = Place::new([127, 0, 0, 1].into(), [127, 0, 0, 1].into());
-    let lent = Remembered { window: 1_000_000, min_rtt: Nanos::from_micros(100), age: Nanos::ZERO };
+    let lent = Remembered::new(1_000_000, Nanos::from_micros(100), Nanos::ZERO);
     store.keep(place, &lent, SystemTime::now()).unwrap();
     let given = remembering(&store);
     assert!(given.forgot.is_none());

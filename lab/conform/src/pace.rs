@@ -138,31 +138,19 @@ impl PaceMeter {
 
 #[cfg(test)]
 mod tests {
-    use paceline_cc::{Rate, Sent, Stamp};
+    use paceline_cc::{Env, Sent, Spec, Stamp};
 
     use super::*;
 
     /// What is measured of packets of 1000 bytes that leave `gaps_us` apart, at an answered millisecond a packet.
     fn of(gaps_us: impl Iterator<Item = u64>, in_flight: u64) -> Paces {
-        let answers = Answers {
-            window: 100_000,
-            pacing: Pacing::Rate(Rate::from_bytes_per_sec(1_000_000)),
-            next_tick: Time::NEVER,
-            threshold: u64::MAX,
-            holds_against_marks: false,
-        };
+        let controller = "fixed:window=100,rate=8".parse::<Spec>().unwrap().build(&Env::new(1000));
+        let answers = Answers::of(controller.as_ref());
         let (mut meter, mut now) = (PaceMeter::new(1000), Time::ZERO);
         for gap in std::iter::once(0).chain(gaps_us) {
             now += Nanos::from_micros(gap);
-            let sent = Sent {
-                now,
-                seq: 0,
-                bytes: 1000,
-                in_flight,
-                retransmission: false,
-                app_limited: false,
-                unsent: u64::MAX,
-            };
+            let mut sent = Sent::new(now, 0, 1000);
+            sent.in_flight = in_flight;
             meter.see(now.as_secs_f64(), &Event::Sent(&sent, Stamp::default()), &answers);
         }
         meter.finish()

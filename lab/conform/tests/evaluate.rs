@@ -111,7 +111,9 @@ impl Controller for Mute {
 
     fn permit(&self) -> Permit {
         let pacing = if self.mute { Pacing::Gap(Nanos::MAX) } else { Pacing::Free };
-        Permit { pacing, ..Permit::up_to(self.window) }
+        let mut permit = Permit::up_to(self.window);
+        permit.pacing = pacing;
+        permit
     }
 
     fn describe(&self, _: &mut dyn FnMut(&'static str, f64)) {}

@@ -306,7 +306,9 @@ fn telemetry_takes_its_header_from_the_payload_of_flows_that_can_carry_it() {
 #[test]
 fn who_needs_telemetry_is_refused_where_there_is_none() {
     let make = |_: &Params, env: &Env| -> Box<dyn Controller> { Box::new(Fixed::new(env, 10.0, None)) };
-    register(Definition { needs: vec![Ability::Telemetry], ..Definition::new("needs-hops", make) }).unwrap();
+    let mut definition = Definition::new("needs-hops", make);
+    definition.needs = vec![Ability::Telemetry];
+    register(definition).unwrap();
     let needy = SMALL.replace("reno@tcp", "needs-hops@tcp");
     assert_eq!(
         error(&needy),
@@ -455,19 +457,18 @@ fn a_queue_of_one_bdp_knows_a_delay_that_changes() {
 fn a_controller_registered_at_run_time_races_by_its_name() {
     const SOURCE: &str = "this test";
     let number = 7;
-    let packets = Param {
-        name: intern(&format!("packets_{number}")).unwrap(),
-        unit: "packets",
-        kind: Kind::Number { min: 1.0, max: 100.0 },
-        default: "10",
-        source: SOURCE,
-    };
+    let packets =
+        Param::new(intern(&format!("packets_{number}")).unwrap(), Kind::Number { min: 1.0, max: 100.0 }, "10")
+            .with_unit("packets")
+            .with_source(SOURCE);
     // 10 packets each 21 ms or so: 5.5 Mbit/s of the 10.
     let make = move |params: &Params, env: &Env| -> Box<dyn Controller> {
         Box::new(Fixed::new(env, params.number(packets.name), None))
     };
     let name = format!("mine-{number}");
-    let mine = Definition { params: vec![packets], source: SOURCE.to_owned(), ..Definition::new(name, make) };
+    let mut mine = Definition::new(name, make);
+    mine.params = vec![packets];
+    mine.source = SOURCE.to_owned();
     register(mine).unwrap();
 
     let contestants = "contestants = [\"mine-7@tcp\", \"mine-7:packets_7=5@udp\", \"cubic@tcp\", \"mine-7@alcc/open\"]";

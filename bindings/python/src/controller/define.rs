@@ -185,14 +185,13 @@ pub(crate) fn register_controller(
         }
         Box::new(own)
     };
-    let definition = Definition {
-        summary,
-        source: "written in Python".to_owned(),
-        start,
-        params: declared,
-        needs: if matches!(ecn, Ecn::Exact | Ecn::L4s) { vec![paceline_cc::Ability::ExactMarks] } else { Vec::new() },
-        ..Definition::new(name.clone(), make)
-    };
+    let mut definition = Definition::new(name.clone(), make);
+    definition.summary = summary;
+    definition.source = "written in Python".to_owned();
+    definition.start = start;
+    definition.params = declared;
+    definition.needs =
+        if matches!(ecn, Ecn::Exact | Ecn::L4s) { vec![paceline_cc::Ability::ExactMarks] } else { Vec::new() };
     register(definition).map_err(|error| PyValueError::new_err(error.to_string()))?;
     classes.insert(name, Registered { params, class: made });
     Ok(())
@@ -211,8 +210,8 @@ fn start(params: &[(String, Declared)]) -> Option<Start> {
         return None;
     }
     let kind = Kind::Choice(NAMES.as_slice());
-    let param = Param { name: "start", unit: "start-up", kind, default: OWN, source: "written in Python" };
-    Some(Start { param, among: START_UPS, measured: &[] })
+    let param = Param::new("start", kind, OWN).with_unit("start-up").with_source("written in Python");
+    Some(Start::new(param, START_UPS))
 }
 
 /// Whether the controller of this name is written in Python.
@@ -229,5 +228,5 @@ fn param(name: &str, declared: &Declared) -> Result<Param, NameError> {
             (Kind::Choice(words.leak()), default.clone())
         }
     };
-    Ok(Param { name: intern(name)?, unit: "", kind, default: intern(&default)?, source: "written in Python" })
+    Ok(Param::new(intern(name)?, kind, intern(&default)?).with_source("written in Python"))
 }

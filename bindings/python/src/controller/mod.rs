@@ -294,7 +294,7 @@ fn number(
 impl Controller for Foreign {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
         let tag = self.call("on_sent", || values::Sent::from(sent)).unwrap_or_default();
-        Stamp { tag, note: 0 }
+        Stamp::new(tag, 0)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -347,18 +347,19 @@ impl Controller for Foreign {
     }
 
     fn nature(&self) -> Nature {
-        Nature { ecn: self.class.ecn, ..Nature::PLAIN }
+        let mut nature = Nature::PLAIN;
+        nature.ecn = self.class.ecn;
+        nature
     }
 
     fn permit(&self) -> Permit {
-        Permit {
-            pacing: self.pacing,
-            next_tick: self.next_tick,
-            threshold: self.threshold,
-            recovery: self.class.recovery,
-            outlasts_departures: self.class.method("on_sent").is_none(),
-            ..Permit::up_to(self.window)
-        }
+        let mut permit = Permit::up_to(self.window);
+        permit.pacing = self.pacing;
+        permit.next_tick = self.next_tick;
+        permit.threshold = self.threshold;
+        permit.recovery = self.class.recovery;
+        permit.outlasts_departures = self.class.method("on_sent").is_none();
+        permit
     }
 
     fn window_set_at(&self) -> Option<String> {

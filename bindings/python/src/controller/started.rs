@@ -155,7 +155,11 @@ impl Controller for Started {
 
     fn permit(&self) -> Permit {
         match &self.start {
-            Some(start) => Permit { recovery: self.object.permit().recovery, ..start.permit() },
+            Some(start) => {
+                let mut permit = start.permit();
+                permit.recovery = self.object.permit().recovery;
+                permit
+            }
             None => self.object.permit(),
         }
     }

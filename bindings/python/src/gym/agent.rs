@@ -115,19 +115,17 @@ pub(super) fn seat(number: u64) -> PyResult<Shared> {
     let mut seats = SEATS.lock().unwrap_or_else(PoisonError::into_inner);
     if paceline_cc::registry::find(STEERED).is_none() {
         let id = Kind::Number { min: 0.0, max: 9e15 };
-        let param = Param { name: "id", unit: "", kind: id, default: "0", source: "counted" };
-        let definition = Definition {
-            summary: "steered from outside by an environment".to_owned(),
-            source: "docs/guide/python.md".to_owned(),
-            params: vec![param],
-            ..Definition::new(STEERED, |params, env| {
-                let number = params.number("id") as u64;
-                let state = SEATS.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
-                let state = state.unwrap_or_else(|| Arc::new(Mutex::new(State::new(env.mss))));
-                lock(&state).start(env.mss);
-                Box::new(Agent { state, policy: None })
-            })
-        };
+        let param = Param::new("id", id, "0").with_source("counted");
+        let mut definition = Definition::new(STEERED, |params, env| {
+            let number = params.number("id") as u64;
+            let state = SEATS.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+            let state = state.unwrap_or_else(|| Arc::new(Mutex::new(State::new(env.mss))));
+            lock(&state).start(env.mss);
+            Box::new(Agent { state, policy: None })
+        });
+        definition.summary = "steered from outside by an environment".to_owned();
+        definition.source = "docs/guide/python.md".to_owned();
+        definition.params = vec![param];
         register(definition).map_err(|error| PyValueError::new_err(error.to_string()))?;
     }
     seats.insert(number, state.clone());
@@ -211,14 +209,13 @@ impl Controller for Agent {
     fn permit(&self) -> Permit {
         let state = lock(&self.state);
         let pace = |rate: f64| Pacing::Rate(Rate::from_bytes_per_sec((rate as u64).max(1)));
-        Permit {
-            pacing: state.rate.map_or(Pacing::Free, pace),
-            // Right behind the step: what was decided between two steps counts from here on.
-            next_tick: state.boundary + Nanos::from_nanos(1),
-            recovery: Recovery::Controller,
-            outlasts_departures: true,
-            ..Permit::up_to(state.window as u64)
-        }
+        let mut permit = Permit::up_to(state.window as u64);
+        permit.pacing = state.rate.map_or(Pacing::Free, pace);
+        // Right behind the step: what was decided between two steps counts from here on.
+        permit.next_tick = state.boundary + Nanos::from_nanos(1);
+        permit.recovery = Recovery::Controller;
+        permit.outlasts_departures = true;
+        permit
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {
@@ -247,12 +244,10 @@ pub(crate) fn register_policy(name: String, policy: Py<PyAny>, step: &Bound<'_, 
             Box::new(Agent { state: Arc::new(Mutex::new(state)), policy })
         };
         let summary = "a policy in Python".to_owned();
-        register(Definition {
-            summary,
-            source: "docs/guide/python.md".to_owned(),
-            ..Definition::new(name.clone(), make)
-        })
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let mut definition = Definition::new(name.clone(), make);
+        definition.summary = summary;
+        definition.source = "docs/guide/python.md".to_owned();
+        register(definition).map_err(|error| PyValueError::new_err(error.to_string()))?;
     }
     policies.insert(name, policy);
     Ok(())

@@ -7,6 +7,7 @@ use crate::units::{Nanos, Rate, Time};
 /// There is no `Default`: a controller that stands around another passes the whole value on, and a new field has to be thought
 /// about wherever a value is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Nature {
     /// Use of ECN. A sender marks its packets by it and answers echoes by it, a receiver echoes by it.
     pub ecn: Ecn,
@@ -23,6 +24,7 @@ impl Nature {
 ///
 /// There is no `Default`; an algorithm begins from [`Permit::up_to`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Permit {
     /// Bytes that may be in flight. A packet may leave while bytes in flight plus its payload do not exceed this.
     pub window: u64,

@@ -5,7 +5,7 @@
 //! files.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::model::Model;
 use super::table::Table;
@@ -49,30 +49,32 @@ impl fmt::Debug for Named {
     }
 }
 
-/// The models that come with paceline, made with the commands in their first lines: name and text.
-pub const SHIPPED: [(&str, &str); 3] = [
+/// The models that come with paceline, made with the commands in their first lines: name and text. None without the feature `models`.
+#[cfg(feature = "models")]
+pub const SHIPPED: &[(&str, &str)] = &[
     ("verus", include_str!("../../models/verus.csv")),
     ("copa", include_str!("../../models/copa.csv")),
     ("sprout", include_str!("../../models/sprout.csv")),
 ];
 
-static READY: [LazyLock<Named>; SHIPPED.len()] = [
-    LazyLock::new(|| shipped(SHIPPED[0])),
-    LazyLock::new(|| shipped(SHIPPED[1])),
-    LazyLock::new(|| shipped(SHIPPED[2])),
-];
+/// The models that come with paceline: none without the feature `models`.
+#[cfg(not(feature = "models"))]
+pub const SHIPPED: &[(&str, &str)] = &[];
 
-fn shipped((name, text): (&str, &str)) -> Named {
-    Named::new(name, Model::read(text).expect("what is shipped is a model: tested"))
+static READY: [OnceLock<Named>; SHIPPED.len()] = [const { OnceLock::new() }; SHIPPED.len()];
+
+fn shipped(index: usize) -> &'static Named {
+    let (name, text) = SHIPPED[index];
+    READY[index].get_or_init(|| Named::new(name, Model::read(text).expect("what is shipped is a model: tested")))
 }
 
 static GIVEN: RwLock<Vec<&'static Named>> = RwLock::new(Vec::new());
 
 /// The model of this name: one that comes with paceline, or else the last one given.
 pub fn find(name: &str) -> Option<&'static Named> {
-    let shipped = SHIPPED.iter().position(|(known, _)| *known == name);
-    if let Some(index) = shipped {
-        return Some(&READY[index]);
+    let position = SHIPPED.iter().position(|(known, _)| *known == name);
+    if let Some(index) = position {
+        return Some(shipped(index));
     }
     let given = GIVEN.read().unwrap_or_else(PoisonError::into_inner);
     given.iter().rev().find(|named| named.name == name).copied()

@@ -23,6 +23,7 @@ pub type Shared<T> = Arc<dyn Fn(&Params, &Env) -> Box<T> + Send + Sync>;
 /// A controller made at run time: what [`Entry`] says of one that comes with paceline.
 ///
 /// Names of parameters, units and choices that are made at run time come from [`crate::names::intern`].
+#[non_exhaustive]
 pub struct Definition {
     /// The name in `name:key=value`: letters, digits, `-`, `_`, `.` and `+`.
     pub name: String,

@@ -57,7 +57,9 @@ struct Packet {
 
 impl Packet {
     fn lost(&self, seq: u64, cause: Cause) -> Lost {
-        Lost { seq, bytes: self.bytes, sent_at: self.sent_at, tag: self.stamp.tag, cause }
+        let mut lost = Lost::new(seq, self.bytes, self.sent_at).with_cause(cause);
+        lost.tag = self.stamp.tag;
+        lost
     }
 }
 
@@ -91,9 +93,10 @@ impl Datapath {
     /// The path reports its hops.
     pub(crate) fn report(&mut self, report: &Report) {
         self.verdict = (report.verdict, self.now + report.fresh_for);
-        let packet = report.in_band.then_some(Carrier { seq: 0, sent_at: self.now, tag: 0 });
         let Report { verdict, fresh_for, .. } = *report;
-        self.controller.on_telemetry(&Telemetry { now: self.now, packet, verdict, fresh_for, hops: &report.hops });
+        let mut telemetry = Telemetry::new(self.now, verdict, fresh_for, &report.hops);
+        telemetry.packet = report.in_band.then_some(Carrier::new(0, self.now, 0));
+        self.controller.on_telemetry(&telemetry);
     }
 
     /// Why packets are lost now, as far as is known.
@@ -156,26 +159,15 @@ impl Datapath {
     fn shake_hands(&mut self, rtt: Nanos) {
         self.advance_to(self.now + rtt);
         (self.srtt, self.min_rtt) = (rtt, rtt);
-        self.controller.on_ack(&Ack {
-            now: self.now,
-            packets: &[],
-            bytes: 0,
-            rtt: None,
-            srtt: rtt,
-            min_rtt: rtt,
-            rate: None,
-            prior_in_flight: 0,
-            in_flight: 0,
-            lost_bytes: 0,
-            ce_bytes: 0,
-            ce_packets: 0,
-            echo: false,
-            delivered: self.delivered,
-            una: self.next,
-            next: self.next,
-            phase: self.phase,
-            window_limited: false,
-        });
+        let mut ack = Ack::new(self.now, &[]);
+        ack.srtt = rtt;
+        ack.min_rtt = rtt;
+        ack.delivered = self.delivered;
+        ack.una = self.next;
+        ack.next = self.next;
+        ack.phase = self.phase;
+        ack.window_limited = false;
+        self.controller.on_ack(&ack);
     }
 
     /// Everything below has been delivered (or given up).
@@ -237,7 +229,7 @@ impl Datapath {
             && since < self.now
         {
             let rto = Nanos::from_millis(200).max(self.srtt + self.srtt);
-            self.controller.on_restart(&Restart { now: self.now, idle: self.now - since, rto });
+            self.controller.on_restart(&Restart::new(self.now, self.now - since, rto));
             if u64::from(bytes) > self.room() || self.gate() > self.now {
                 return false;
             }
@@ -260,15 +252,11 @@ impl Datapath {
             first_sent_at: self.first_sent_at,
         };
         let (now, in_flight) = (self.now, self.in_flight);
-        packet.stamp = self.controller.on_sent(&Sent {
-            now,
-            seq,
-            bytes,
-            in_flight,
-            retransmission,
-            app_limited,
-            unsent: u64::MAX,
-        });
+        let mut sent = Sent::new(now, seq, bytes);
+        sent.in_flight = in_flight;
+        sent.retransmission = retransmission;
+        sent.app_limited = app_limited;
+        packet.stamp = self.controller.on_sent(&sent);
         self.packets.insert(seq, packet);
         self.next = self.next.max(seq + u64::from(bytes));
         self.last_sent = Some((self.now, bytes));
@@ -300,14 +288,12 @@ impl Datapath {
             self.phase = Phase::Recovery;
             self.recovery_point = self.next;
         }
-        self.controller.on_loss(&Loss {
-            now: self.now,
-            packets: &lost,
-            bytes: prior_in_flight - self.in_flight,
-            prior_in_flight,
-            in_flight: self.in_flight,
-            new_episode,
-        });
+        let mut loss = Loss::new(self.now, &lost);
+        loss.bytes = prior_in_flight - self.in_flight;
+        loss.prior_in_flight = prior_in_flight;
+        loss.in_flight = self.in_flight;
+        loss.new_episode = new_episode;
+        self.controller.on_loss(&loss);
         self.settle();
     }
 
@@ -338,26 +324,19 @@ impl Datapath {
             if newest.is_none_or(|newest| packet.sent_at >= newest.sent_at) {
                 newest = Some(packet);
             }
-            let arrival = Arrival {
-                now: self.now + CLOCK_OFFSET,
-                seq: *seq,
-                bytes: packet.bytes,
-                note: packet.stamp.note,
-                ce: marked,
-            };
+            let mut arrival = Arrival::new(self.now + CLOCK_OFFSET, *seq, packet.bytes);
+            arrival.note = packet.stamp.note;
+            arrival.ce = marked;
             if let Some(receiver) = &mut self.receiver {
                 receiver.on_arrival(&arrival);
             }
-            acked.push(Acked {
-                seq: *seq,
-                bytes: packet.bytes,
-                sent_at: packet.sent_at,
-                tag: packet.stamp.tag,
-                retransmitted: packet.retransmitted,
-                app_limited: packet.app_limited,
-                ce: marked,
-                received_at: Some(arrival.now),
-            });
+            let mut one = Acked::new(*seq, packet.bytes, packet.sent_at);
+            one.tag = packet.stamp.tag;
+            one.retransmitted = packet.retransmitted;
+            one.app_limited = packet.app_limited;
+            one.ce = marked;
+            one.received_at = Some(arrival.now);
+            acked.push(one);
         }
         let newest = newest.expect("not empty");
         if let Some(rtt) = rtt {
@@ -378,26 +357,24 @@ impl Datapath {
         }
         self.feedback();
         self.settle();
-        self.controller.on_ack(&Ack {
-            now: self.now,
-            packets: &acked,
-            bytes: prior_in_flight - self.in_flight,
-            rtt,
-            srtt: self.srtt,
-            min_rtt: self.min_rtt,
-            rate,
-            prior_in_flight,
-            in_flight: self.in_flight,
-            lost_bytes,
-            ce_bytes,
-            ce_packets: ce as u32,
-            echo,
-            delivered: self.delivered,
-            una: self.una(),
-            next: self.next,
-            phase: self.phase,
-            window_limited: newest.window_limited,
-        });
+        let mut ack = Ack::new(self.now, &acked);
+        ack.bytes = prior_in_flight - self.in_flight;
+        ack.rtt = rtt;
+        ack.srtt = self.srtt;
+        ack.min_rtt = self.min_rtt;
+        ack.rate = rate;
+        ack.prior_in_flight = prior_in_flight;
+        ack.in_flight = self.in_flight;
+        ack.lost_bytes = lost_bytes;
+        ack.ce_bytes = ce_bytes;
+        ack.ce_packets = ce as u32;
+        ack.echo = echo;
+        ack.delivered = self.delivered;
+        ack.una = self.una();
+        ack.next = self.next;
+        ack.phase = self.phase;
+        ack.window_limited = newest.window_limited;
+        self.controller.on_ack(&ack);
     }
 
     /// Valid as in Linux `tcp_rate_gen`: not over less than the smallest RTT.
@@ -408,13 +385,11 @@ impl Datapath {
         if interval == Nanos::ZERO || interval < self.min_rtt {
             return None;
         }
-        Some(RateSample {
-            delivered: self.delivered - newest.delivered,
-            interval,
-            prior_delivered: newest.delivered,
-            app_limited: newest.app_limited,
-            retransmission: newest.retransmitted,
-        })
+        let mut sample = RateSample::new(self.delivered - newest.delivered, interval);
+        sample.prior_delivered = newest.delivered;
+        sample.app_limited = newest.app_limited;
+        sample.retransmission = newest.retransmitted;
+        Some(sample)
     }
 
     /// Forgets what is settled: passes `una` over it, leaves the phase, notes when the flow fell silent.
@@ -450,13 +425,10 @@ impl Datapath {
         self.timeouts += 1;
         self.phase = Phase::Loss;
         self.recovery_point = self.next;
-        self.controller.on_timeout(&Timeout {
-            now: self.now,
-            packets: &lost,
-            prior_in_flight,
-            in_flight: 0,
-            count: self.timeouts,
-        });
+        let mut timeout = Timeout::new(self.now, &lost);
+        timeout.prior_in_flight = prior_in_flight;
+        timeout.count = self.timeouts;
+        self.controller.on_timeout(&timeout);
         self.settle();
     }
 

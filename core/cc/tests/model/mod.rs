@@ -341,7 +341,7 @@ fn what_is_recorded_is_replayed_bit_by_bit() {
 fn hostile_events_are_replayed_bit_by_bit() {
     let sequences = |named: &Named| (any_spec(named.0), prop::collection::vec(hostile::event(), 1..60));
     for_every(named(), 32, sequences, |_, (spec, events)| {
-        let (env, mut now) = (Env { remembered: remembered(u64::MAX), ..Env::default() }, Time::ZERO);
+        let (env, mut now) = (Env::default().with_remembered(remembered(u64::MAX)), Time::ZERO);
         let log = log(&spec, &env);
         let mut controller = Observed::wrap(spec.build(&env), Some(Box::new(log.clone())));
         for event in &events {
@@ -356,7 +356,7 @@ fn hostile_events_are_replayed_bit_by_bit() {
 fn hostile_events_do_not_panic() {
     let sequences = |named: &Named| (any_spec(named.0), prop::collection::vec(hostile::event(), 1..60));
     for_every(named(), 64, sequences, |_, (spec, events)| {
-        let env = Env { remembered: remembered(u64::MAX), ..Env::default() };
+        let env = Env::default().with_remembered(remembered(u64::MAX));
         let mut controller = spec.build(&env);
         let mut now = Time::ZERO;
         for event in &events {

@@ -83,7 +83,7 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
 /// Half of all flows have been to the place before.
 pub(crate) fn remembered(seed: u64) -> Option<Remembered> {
     let min_rtt = Nanos::from_nanos(1 + (seed >> 8) % 200_000_000);
-    (seed % 2 == 1).then_some(Remembered { window: seed % (1 << 32), min_rtt, age: Nanos::ZERO })
+    (seed % 2 == 1).then_some(Remembered::new(seed % (1 << 32), min_rtt, Nanos::ZERO))
 }
 
 /// Any world.
@@ -98,7 +98,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         prop::option::of(span()),
     )
         .prop_map(|(mss, (seed, paced), start, origin, reliable, handshake)| World {
-            env: Env { mss, seed, paced, remembered: remembered(seed) },
+            env: Env::new(mss).with_seed(seed).with_paced(paced).with_remembered(remembered(seed)),
             start: Time::from_nanos(start),
             origin,
             reliable,
@@ -155,7 +155,7 @@ pub(crate) fn run(flow: &mut Datapath, packet: &mut u32, operation: &Operation) 
             flow.set_mss(*mss);
         }
         Operation::Cause(cause) => {
-            let lost = Lost { seq: 0, bytes: mss, sent_at: flow.now, tag: 0, cause: *cause };
+            let lost = Lost::new(0, mss, flow.now).with_cause(*cause);
             flow.controller.on_cause(flow.now, &[lost]);
         }
         Operation::Send { packets, small } => {

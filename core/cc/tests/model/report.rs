@@ -29,16 +29,16 @@ fn hop() -> impl Strategy<Value = Hop> {
     let queue = prop::option::weighted(0.8, prop_oneof![1 => Just(0), 6 => 0..2_000_000u64, 1 => 0..1u64 << 40]);
     let flows = prop::option::weighted(0.8, prop_oneof![6 => 0..6u32, 1 => any::<u32>()]);
     (0..4u32, packets(), packets(), (rate(), rate()), flows, queue, prop::option::of(any::<u32>())).prop_map(
-        |(id, room_packets, limit_packets, (capacity, arrival), flows, queue_bytes, drops)| Hop {
-            id,
-            queue_bytes,
-            room_packets,
-            limit_packets,
-            capacity,
-            arrival,
-            flows,
-            drops,
-            ..Hop::default()
+        |(id, room_packets, limit_packets, (capacity, arrival), flows, queue_bytes, drops)| {
+            let mut hop = Hop::new(id);
+            hop.queue_bytes = queue_bytes;
+            hop.room_packets = room_packets;
+            hop.limit_packets = limit_packets;
+            hop.capacity = capacity;
+            hop.arrival = arrival;
+            hop.flows = flows;
+            hop.drops = drops;
+            hop
         },
     )
 }

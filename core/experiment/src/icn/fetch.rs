@@ -153,7 +153,7 @@ impl FetchNode {
     fn next_controller(&mut self) -> Box<dyn Controller> {
         self.made += 1;
         let seed = self.seed.derive(&format!("controller {}", self.made));
-        self.controller.clone().over(&ICN).build(&Env { mss: UNIT as u32, seed, ..Env::default() })
+        self.controller.clone().over(&ICN).build(&Env::new(UNIT as u32).with_seed(seed))
     }
 
     fn flows(&self) -> impl Iterator<Item = &RequestFlow> {

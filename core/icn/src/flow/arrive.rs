@@ -100,20 +100,13 @@ impl RequestFlow {
             self.phase = Phase::Cwr;
             self.recovery_point = self.board.next();
         }
-        let marks = if marked { Marks { bytes: delivery.bytes, packets: 1, echo } } else { Marks::default() };
-        self.driver.acknowledge(
-            now,
-            delivery,
-            &AckProgress {
-                prior_in_flight,
-                in_flight: self.board.in_flight,
-                lost_bytes,
-                una: self.board.una(),
-                next: self.board.next(),
-                phase: self.phase,
-                marks,
-            },
-        );
+        let marks = if marked { Marks::new(delivery.bytes, 1, echo) } else { Marks::default() };
+        let mut progress = AckProgress::at(self.board.una(), self.board.next(), self.board.in_flight);
+        progress.prior_in_flight = prior_in_flight;
+        progress.lost_bytes = lost_bytes;
+        progress.phase = self.phase;
+        progress.marks = marks;
+        self.driver.acknowledge(now, delivery, &progress);
         reduces
     }
 

@@ -108,7 +108,7 @@ impl RequestFlow {
             let in_flight = self.board.in_flight + BYTES;
             let packet = self.board.ask(now, unit, self.path);
             packet.follows = place > 0;
-            let load = Departing { in_flight, unsent: u64::MAX, first };
+            let load = Departing::new(in_flight, u64::MAX, first);
             if place < last {
                 self.driver.sent_ahead(now, packet, &load);
             } else {
@@ -138,7 +138,7 @@ impl RequestFlow {
                 next = Some(other);
             }
             let in_flight = self.board.in_flight + BYTES;
-            let load = Departing { in_flight, unsent: u64::MAX, first: false };
+            let load = Departing::new(in_flight, u64::MAX, false);
             if let Some(packet) = self.board.ask_again(now, number, self.path) {
                 if next.is_some() {
                     self.driver.sent_ahead(now, packet, &load);

@@ -45,7 +45,7 @@ impl RequestFlow {
         let in_flight = self.board.in_flight;
         let (unit, original, packet) = self.board.ask_newest_again(now, self.path)?;
         self.probe = Some(Probe { unit, serial: packet.serial, original, answered: false });
-        let load = Departing { in_flight, unsent: u64::MAX, first: false };
+        let load = Departing::new(in_flight, u64::MAX, false);
         self.driver.sent(now, packet, &load);
         self.stats.probes += 1;
         self.stats.retransmits += 1;

@@ -11,7 +11,7 @@ use agenda::{Agenda, Next};
 
 /// A controller by its spec, for units.
 pub(crate) fn controller(spec: &str) -> Box<dyn paceline_cc::Controller> {
-    let env = Env { mss: UNIT as u32, ..Env::default() };
+    let env = Env::new(UNIT as u32);
     spec.parse::<Spec>().expect("a registered controller").build(&env)
 }
 

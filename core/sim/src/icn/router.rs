@@ -310,7 +310,7 @@ impl Uplink for Around {
         for (index, peer) in self.addresses.clone().into_iter().enumerate() {
             let Some(port) = self.free_port() else { return false };
             let seed = self.seed.derive(&format!("controller {job} {index}"));
-            let env = Env { mss: UNIT as u32, seed, ..Env::default() };
+            let env = Env::new(UNIT as u32).with_seed(seed);
             let source = fetch.add_source(now, self.controller.clone().over(&ICN).build(&env));
             self.ports.insert(port, (job, source, peer));
         }

@@ -9,9 +9,9 @@ use paceline_cc::{Ack, Controller, Env, Loss, Nature, Pacing, Permit, Rate, Reco
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::AckPolicy;
 use crate::endpoint::{Sender, Steering};
-use crate::recovery::Prr;
+use crate::prr::Prr;
+use crate::receiver::AckPolicy;
 use crate::sender::{Delivery as Kind, FlowSender};
 use crate::{AckSegment, Segment, stream};
 
@@ -48,14 +48,13 @@ impl Controller for Steered {
     }
 
     fn permit(&self) -> Permit {
-        Permit {
-            pacing: match self.0.rate.load(Ordering::Relaxed) {
-                u64::MAX => Pacing::Free,
-                rate => Pacing::Rate(Rate::from_bytes_per_sec(rate)),
-            },
-            recovery: if self.0.glides { Recovery::Prr } else { Recovery::Controller },
-            ..Permit::up_to(self.0.window.load(Ordering::Relaxed))
-        }
+        let mut permit = Permit::up_to(self.0.window.load(Ordering::Relaxed));
+        permit.pacing = match self.0.rate.load(Ordering::Relaxed) {
+            u64::MAX => Pacing::Free,
+            rate => Pacing::Rate(Rate::from_bytes_per_sec(rate)),
+        };
+        permit.recovery = if self.0.glides { Recovery::Prr } else { Recovery::Controller };
+        permit
     }
 
     fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}

@@ -107,7 +107,7 @@ impl Controller for Spy {
         let mut notes = self.notes();
         notes.sent.push(*sent);
         let count = notes.sent.len() as u64;
-        Stamp { tag: count, note: count }
+        Stamp::new(count, count)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -163,7 +163,7 @@ impl Controller for Spy {
 
     fn on_feedback(&mut self, _now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
         if blob.is_empty() {
-            return Err(BadFeedback { len: 0, what: "empty" });
+            return Err(BadFeedback::new(0, "empty"));
         }
         self.notes().blobs.push(blob.to_vec());
         Ok(())
@@ -171,18 +171,20 @@ impl Controller for Spy {
 
     fn nature(&self) -> Nature {
         let notes = self.notes();
-        Nature { ecn: notes.ecn, heartbeat: notes.heartbeat }
+        let mut nature = Nature::PLAIN;
+        nature.ecn = notes.ecn;
+        nature.heartbeat = notes.heartbeat;
+        nature
     }
 
     fn permit(&self) -> Permit {
         let notes = self.notes();
-        Permit {
-            pacing: (notes.pacing)(notes.sent.len() as u64),
-            threshold: notes.threshold * MSS,
-            recovery: notes.recovery,
-            holds_against_marks: notes.holds,
-            ..Permit::up_to((notes.window * MSS as f64) as u64)
-        }
+        let mut permit = Permit::up_to((notes.window * MSS as f64) as u64);
+        permit.pacing = (notes.pacing)(notes.sent.len() as u64);
+        permit.threshold = notes.threshold * MSS;
+        permit.recovery = notes.recovery;
+        permit.holds_against_marks = notes.holds;
+        permit
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

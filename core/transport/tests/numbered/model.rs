@@ -74,9 +74,8 @@ impl Datapath {
             Call::SendOld => assert_eq!(flow.sent(self.now, self.number(0), MSS, 0, FlowLimit::Unknown), None),
             Call::Ack(acked, lost, ce_packets) => {
                 let lost: Vec<u64> = lost.iter().map(number).collect();
-                let news = NumberedNews { lost: &lost, ce_packets: *ce_packets, ..NumberedNews::default() };
-                let acks =
-                    acked.iter().map(|(back, ce)| NumberedAck { number: number(back), ce: *ce, received_at: None });
+                let news = NumberedNews::default().with_lost(&lost).with_ce_packets(*ce_packets);
+                let acks = acked.iter().map(|(back, ce)| NumberedAck::new(number(back), *ce, None));
                 flow.acked(self.now, acks.collect::<Vec<_>>(), &news);
             }
             Call::AckBytes(newest, count, lost) => {
@@ -90,7 +89,7 @@ impl Datapath {
                     .take(*count)
                     .map(|size| u64::from(*size))
                     .sum::<u64>();
-                flow.acked_bytes(self.now, bytes, newest, &NumberedNews { lost: &lost, ..NumberedNews::default() });
+                flow.acked_bytes(self.now, bytes, newest, &NumberedNews::default().with_lost(&lost));
             }
             Call::Lose(lost, persistent) => {
                 flow.lost(self.now, &lost.iter().map(number).collect::<Vec<_>>(), *persistent);
@@ -209,8 +208,8 @@ proptest! {
     #[test]
     fn no_order_of_calls_makes_a_controller_panic(calls in prop::collection::vec(call(), 1..150)) {
         for entry in CONTROLLERS {
-            let controller = entry.name.parse::<Spec>().unwrap().build(&Env { mss: MSS, ..Env::default() });
-            let mut flow = Numbered::new(&SenderConfig { mss: MSS, ..SenderConfig::default() }, controller);
+            let controller = entry.name.parse::<Spec>().unwrap().build(&Env::new(MSS));
+            let mut flow = Numbered::new(&SenderConfig::new(MSS), controller);
             let mut datapath = Datapath::default();
             for call in &calls {
                 datapath.make(&mut flow, call);

@@ -22,7 +22,7 @@ fn pair() -> (OwnedFd, TcpStream) {
 fn flow(fd: &OwnedFd, acks: Acks, spec: &str) -> Flow {
     let info = tcp_info(fd).unwrap();
     let source = queued::choose(fd, acks, info.is_quiet()).unwrap();
-    let env = Env { mss: packet_size(&info), ..Env::default() };
+    let env = Env::new(packet_size(&info));
     let controller = spec.parse::<Spec>().unwrap().build(&env);
     rustix::net::sockopt::set_tcp_nodelay(fd, true).unwrap();
     let queue = Queue::new(1_000_000, Budget::new(usize::MAX));

@@ -65,7 +65,9 @@ impl Connection {
         let Receiving { position, came_at, note, .. } = self.receiving;
         if position > 0 {
             let bytes = u32::try_from(position).unwrap_or(u32::MAX);
-            self.receiving.arrived(&Arrival { now: came_at, seq: position - u64::from(bytes), bytes, note, ce: false });
+            let mut arrival = Arrival::new(came_at, position - u64::from(bytes), bytes);
+            arrival.note = note;
+            self.receiving.arrived(&arrival);
         }
     }
 
@@ -163,7 +165,9 @@ impl Receiving {
         let Data { position, bytes, note } = *data;
         (self.position, self.came_at, self.note) = (data.end(), now, note);
         self.news = self.news.saturating_add(1);
-        self.arrived(&Arrival { now, seq: position, bytes, note, ce: false });
+        let mut arrival = Arrival::new(now, position, bytes);
+        arrival.note = note;
+        self.arrived(&arrival);
     }
 
     fn arrived(&mut self, arrival: &Arrival) {

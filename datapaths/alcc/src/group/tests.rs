@@ -112,7 +112,10 @@ fn one_window_is_shared_in_equal_parts_and_what_one_leaves_the_other_takes() {
 fn a_member_passes_on_every_event_and_every_answer() {
     let group = Group::default();
     // What leaves changes this flow's part. Alone it has all.
-    let own = |permit| Permit { outlasts_departures: false, ..permit };
+    let own = |mut permit: Permit| {
+        permit.outlasts_departures = false;
+        permit
+    };
     assert_passes_on(|inside| group.member(|| inside, 1000), own);
 }
 
@@ -124,7 +127,10 @@ fn a_member_answers_for_its_part_of_the_rate_and_of_the_threshold() {
     for member in &mut members {
         let (now, bytes) = (Time::from_millis(1), MSS as u32);
         let in_flight = MSS;
-        member.on_sent(&Sent { now, seq: 0, bytes, in_flight, retransmission: false, app_limited: false, unsent: 0 });
+        let mut sent = Sent::new(now, 0, bytes);
+        sent.in_flight = in_flight;
+        sent.unsent = 0;
+        member.on_sent(&sent);
     }
     for member in &members {
         let Permit { window, threshold, .. } = member.permit();
@@ -150,6 +156,10 @@ fn a_member_sends_heartbeats_and_takes_no_part_of_the_window_by_them() {
     let active = || lock(lock(&group.aggregate).as_ref().unwrap()).active;
     assert_eq!(active(), 1);
     let (now, seq, bytes, in_flight) = (due, 0, 0, 0);
-    silent.on_sent(&Sent { now, seq, bytes, in_flight, retransmission: false, app_limited: true, unsent: 0 });
+    let mut sent = Sent::new(now, seq, bytes);
+    sent.in_flight = in_flight;
+    sent.app_limited = true;
+    sent.unsent = 0;
+    silent.on_sent(&sent);
     assert_eq!(active(), 1);
 }

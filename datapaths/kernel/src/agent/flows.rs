@@ -121,7 +121,7 @@ impl Flows {
         };
         let counters = report.counters(None);
         self.seed += 1;
-        let env = Env { mss: counters.mss.max(1), seed: self.seed, paced: false, remembered: None };
+        let env = Env::new(counters.mss.max(1)).with_seed(self.seed);
         let controller = Observed::wrap(spec.build(&env), (self.observe)(flow, &env));
         let counted = Counted::new(&SenderConfig::default(), controller, &counters);
         let ends = (flow.local, flow.remote);

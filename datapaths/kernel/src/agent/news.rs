@@ -29,7 +29,7 @@ impl Item {
     pub(super) fn telemetry(&self, now: Time) -> Option<Telemetry<'_>> {
         let left = self.fresh_for - now.since(self.at);
         let Self { verdict, hops, .. } = self;
-        (left > Nanos::ZERO).then_some(Telemetry { now, packet: None, verdict: *verdict, fresh_for: left, hops })
+        (left > Nanos::ZERO).then_some(Telemetry::new(now, *verdict, left, hops))
     }
 }
 
@@ -58,13 +58,8 @@ mod tests {
 
     #[test]
     fn a_report_grows_old_on_its_way() {
-        let telemetry = Telemetry {
-            now: Time::from_nanos(1_000_000_000),
-            packet: None,
-            verdict: Cause::Medium,
-            fresh_for: Nanos::from_millis(90),
-            hops: &[Hop { id: 3, ..Hop::default() }],
-        };
+        let hops = [Hop::new(3)];
+        let telemetry = Telemetry::new(Time::from_nanos(1_000_000_000), Cause::Medium, Nanos::from_millis(90), &hops);
         let end = SocketAddr::from(([127, 0, 0, 1], 1));
         let item = Item::new(end, end, &telemetry);
         let later = item.telemetry(Time::from_nanos(1_030_000_000)).unwrap();

@@ -131,40 +131,39 @@ impl Report {
         let timeouts = from(|before| before.timeouts, self.timeouts);
         let fired = before.is_some_and(|before| timeouts > before.timeouts);
         let micros_of = |span: u32| Nanos::from_micros(u64::from(span));
-        Counters {
-            at: self.time(),
-            una,
-            next,
-            highest: if self.sacked > 0 { una + ahead(self.highest) } else { una },
-            ahead: self.sacked,
-            in_flight: self.in_flight,
-            mss: self.mss,
-            unsent: u64::from(self.written.wrapping_sub(self.next).cast_signed().max(0).cast_unsigned()),
-            lost: from(|before| before.lost, self.lost),
-            resent: from(|before| before.resent, self.resent),
-            marked: from(|before| before.marked, self.marked),
-            recoveries: from(|before| before.recoveries, self.recoveries),
-            echoes: from(|before| before.echoes, self.echoes),
-            timeouts,
-            // Linux counts a timeout after it has said so (tcp_retransmit_timer).
-            backoff: u32::from(self.backoff) + u32::from(fired),
-            undone: from(|before| before.undone, self.undone),
-            rtt: (self.rtt > 0)
-                .then(|| Samples { newest: micros_of(self.rtt), least: micros_of(self.rtt_least.min(self.rtt)) }),
-            srtt: (self.srtt > 0).then(|| micros_of(self.srtt)),
-            departures: (self.first_sent > 0).then(|| (micros(self.first_sent), micros(self.last_sent))),
-            phase: match self.state {
-                2 => Phase::Cwr,
-                3 => Phase::Recovery,
-                4 => Phase::Loss,
-                _ => Phase::Open,
-            },
-            limit: match self.flags {
-                1 => FlowLimit::Window,
-                2 => FlowLimit::Application,
-                _ => FlowLimit::Unknown,
-            },
-        }
+        let mut now = Counters::start(self.mss);
+        now.at = self.time();
+        now.una = una;
+        now.next = next;
+        now.highest = if self.sacked > 0 { una + ahead(self.highest) } else { una };
+        now.ahead = self.sacked;
+        now.in_flight = self.in_flight;
+        now.unsent = u64::from(self.written.wrapping_sub(self.next).cast_signed().max(0).cast_unsigned());
+        now.lost = from(|before| before.lost, self.lost);
+        now.resent = from(|before| before.resent, self.resent);
+        now.marked = from(|before| before.marked, self.marked);
+        now.recoveries = from(|before| before.recoveries, self.recoveries);
+        now.echoes = from(|before| before.echoes, self.echoes);
+        now.timeouts = timeouts;
+        // Linux counts a timeout after it has said so (tcp_retransmit_timer).
+        now.backoff = u32::from(self.backoff) + u32::from(fired);
+        now.undone = from(|before| before.undone, self.undone);
+        now.rtt = (self.rtt > 0)
+            .then(|| Samples { newest: micros_of(self.rtt), least: micros_of(self.rtt_least.min(self.rtt)) });
+        now.srtt = (self.srtt > 0).then(|| micros_of(self.srtt));
+        now.departures = (self.first_sent > 0).then(|| (micros(self.first_sent), micros(self.last_sent)));
+        now.phase = match self.state {
+            2 => Phase::Cwr,
+            3 => Phase::Recovery,
+            4 => Phase::Loss,
+            _ => Phase::Open,
+        };
+        now.limit = match self.flags {
+            1 => FlowLimit::Window,
+            2 => FlowLimit::Application,
+            _ => FlowLimit::Unknown,
+        };
+        now
     }
 }
 

@@ -74,16 +74,13 @@ impl Controller for Fed {
         self.next = now + INTERVAL;
         let Some((verdict, room)) = report(now) else { return };
         let rate = Some(Rate::from_bytes_per_sec(PACKETS_PER_SECOND * PACKET));
-        let hop = Hop {
-            id: 1,
-            room_packets: Some(room),
-            limit_packets: Some(LIMIT),
-            capacity: rate,
-            arrival: rate,
-            flows: Some(1),
-            ..Hop::default()
-        };
-        self.inner.on_telemetry(&Telemetry { now, packet: None, verdict, fresh_for: FRESH_FOR, hops: &[hop] });
+        let mut hop = Hop::new(1);
+        hop.room_packets = Some(room);
+        hop.limit_packets = Some(LIMIT);
+        hop.capacity = rate;
+        hop.arrival = rate;
+        hop.flows = Some(1);
+        self.inner.on_telemetry(&Telemetry::new(now, verdict, FRESH_FOR, &[hop]));
     }
 
     fn nature(&self) -> Nature {
@@ -91,7 +88,9 @@ impl Controller for Fed {
     }
 
     fn permit(&self) -> Permit {
-        Permit { next_tick: self.next, ..self.inner.permit() }
+        let mut permit = self.inner.permit();
+        permit.next_tick = self.next;
+        permit
     }
 
     fn describe(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -175,7 +175,7 @@ impl Uplink for Around {
         let mut sources = Vec::new();
         for (address, socket) in sockets {
             let Ok(seed) = draw() else { return false };
-            let env = Env { mss: UNIT as u32, seed, ..Env::default() };
+            let env = Env::new(UNIT as u32).with_seed(seed);
             sources.push((fetch.add_source(now, self.controller.clone().over(&ICN).build(&env)), address, socket));
         }
         self.sockets.insert(job, sources);

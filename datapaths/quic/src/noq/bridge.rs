@@ -69,7 +69,7 @@ pub struct Report {
 impl Bridge {
     /// Drives `controller`, made for packets of `mtu` bytes.
     pub fn new(controller: Box<dyn Controller>, mtu: u16) -> Self {
-        let config = SenderConfig { mss: u32::from(mtu.max(1)), ..SenderConfig::default() };
+        let config = SenderConfig::new(u32::from(mtu.max(1)));
         Self {
             flow: Numbered::new(&config, controller),
             ticked: false,
@@ -261,7 +261,8 @@ impl Bridge {
             self.full = None;
         }
         let ce_packets = u32::from(marked);
-        let news = NumberedNews { lost, persistent, ce_packets, in_flight, ..NumberedNews::default() };
+        let mut news = NumberedNews::default().with_lost(lost).with_ce_packets(ce_packets).with_in_flight(in_flight);
+        news.persistent = persistent;
         if let Some(rtt) = flow.acked(now, acked.iter().copied(), &news) {
             self.samples.push((now, rtt));
         }

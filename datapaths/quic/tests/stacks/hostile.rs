@@ -23,7 +23,7 @@ pub(crate) trait Caller {
 pub(crate) fn survive<C: Caller>(stack: &Stack, calls: &[C::Call]) -> Result<(), TestCaseError> {
     for entry in CONTROLLERS {
         let Ok(factory) = stack.factory(entry.name.parse().unwrap(), 1) else { continue };
-        let env = Env { mss: u32::from(MTU), seed: 1, paced: true, remembered: None };
+        let env = Env::new(u32::from(MTU)).with_paced(true);
         let mut caller = C::new(factory.spec().build(&env));
         for call in calls {
             prop_assert!(caller.make(call), "{}: after {call:?}", entry.name);

@@ -219,7 +219,7 @@ fn check(tested: &Tested, spec: &Spec, blinded: bool, count: u32) -> Result<(), 
     let rng = TestRng::deterministic_rng(config.rng_algorithm);
     let run = |case: Case| {
         let findings: Arc<Mutex<Findings>> = Arc::default();
-        let env = Env { mss: u32::from(MTU), ..Env::default() };
+        let env = Env::new(u32::from(MTU));
         let controller = spec.build(&env);
         let controller: Box<dyn Controller> = if blinded { Box::new(Blinded(controller)) } else { controller };
         let judge = RateLimited::new(spec, env.mss, Arc::clone(&findings));

@@ -52,7 +52,7 @@ impl Controller for Spy {
             answers.sent
         };
         self.told(format!("sent {} {}+{} flight {}", ms(sent.now), sent.seq, sent.bytes, sent.in_flight));
-        Stamp { tag, note: 0 }
+        Stamp::new(tag, 0)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -114,12 +114,17 @@ impl Controller for Spy {
     }
 
     fn nature(&self) -> Nature {
-        Nature { ecn: self.0.lock().unwrap().ecn, ..Nature::PLAIN }
+        let mut nature = Nature::PLAIN;
+        nature.ecn = self.0.lock().unwrap().ecn;
+        nature
     }
 
     fn permit(&self) -> Permit {
         let answers = self.0.lock().unwrap();
-        Permit { pacing: answers.pacing, next_tick: answers.tick, ..Permit::up_to(answers.window) }
+        let mut permit = Permit::up_to(answers.window);
+        permit.pacing = answers.pacing;
+        permit.next_tick = answers.tick;
+        permit
     }
 
     fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}

@@ -359,5 +359,5 @@ fn half(request: &Request, mss: u32) -> Result<Option<Box<dyn ReceiverHalf>>, An
     let known = paceline_cc::registry::find(name).filter(|entry| entry.receiver.is_some());
     known.ok_or_else(|| refused("it has no receiver half here; run the same paceline at both ends"))?;
     let spec: Spec = request.half.parse().map_err(|error: paceline_cc::SpecError| refused(&error.to_string()))?;
-    Ok(spec.build_receiver(&Env { mss, ..Env::default() }).filter(|_| spec.needs(Ability::ReceiverHalf)))
+    Ok(spec.build_receiver(&Env::new(mss)).filter(|_| spec.needs(Ability::ReceiverHalf)))
 }

@@ -67,7 +67,7 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn new(mss: u32, controller: Box<dyn Controller>) -> Self {
-        let config = paceline_transport::SenderConfig { mss, ..Default::default() };
+        let config = paceline_transport::SenderConfig::new(mss);
         Self {
             driver: Driver::new(&config, controller),
             packets: Vec::new(),
@@ -177,7 +177,7 @@ impl Flow {
         packet.serial = self.departures;
         self.in_flight += u64::from(packet.bytes);
         self.flying.insert(packet.serial, index);
-        self.driver.sent(self.now, packet, &Departing { in_flight: self.in_flight, unsent, first });
+        self.driver.sent(self.now, packet, &Departing::new(self.in_flight, unsent, first));
         Ok(())
     }
 
@@ -245,12 +245,10 @@ impl Flow {
             (self.phase, self.recovery_point) = (Phase::Cwr, self.next);
         }
         let marks = if marked { (delivery.bytes, delivery.packets as u32) } else { (0, 0) };
-        let progress = AckProgress {
-            prior_in_flight,
-            phase: self.phase,
-            marks: Marks { bytes: marks.0, packets: marks.1, echo },
-            ..AckProgress::at(self.una(), self.next, self.in_flight)
-        };
+        let mut progress = AckProgress::at(self.una(), self.next, self.in_flight);
+        progress.prior_in_flight = prior_in_flight;
+        progress.phase = self.phase;
+        progress.marks = Marks::new(marks.0, marks.1, echo);
         self.driver.acknowledge(self.now, &delivery, &progress);
         self.driver.refresh();
         Ok(())
@@ -299,7 +297,7 @@ impl Flow {
             }
             self.leave_flight(*index, Standing::Lost);
             self.lost.insert(*index);
-            lost.push(Lost { cause, ..packet.lost() });
+            lost.push(packet.lost().with_cause(cause));
         }
         Ok(lost)
     }
@@ -327,7 +325,7 @@ impl Flow {
 
     /// Why these were lost has become known.
     pub(super) fn explain(&mut self, indices: &[usize], cause: Cause) {
-        let lost: Vec<Lost> = indices.iter().map(|index| Lost { cause, ..self.packets[*index].0.lost() }).collect();
+        let lost: Vec<Lost> = indices.iter().map(|index| self.packets[*index].0.lost().with_cause(cause)).collect();
         self.driver.explain(self.now, &lost);
     }
 
@@ -357,10 +355,12 @@ impl Flow {
         let carrier = |number: u64| {
             let at = (number as usize).checked_sub(1).and_then(|index| self.packets.get(index));
             let (packet, _) = at.ok_or(FlowError::NotSent(number, self.packets.len() as u64))?;
-            Ok(paceline_cc::Carrier { seq: packet.seq, sent_at: packet.sent_at, tag: packet.tag })
+            Ok(paceline_cc::Carrier::new(packet.seq, packet.sent_at, packet.tag))
         };
         let packet = packet.map(carrier).transpose()?;
-        self.driver.telemetry(&Telemetry { now: self.now, packet, verdict, fresh_for, hops });
+        let mut telemetry = Telemetry::new(self.now, verdict, fresh_for, hops);
+        telemetry.packet = packet;
+        self.driver.telemetry(&telemetry);
         Ok(())
     }
 

@@ -1,5 +1,5 @@
 use paceline_cc::{
-    Ack, Acked, Cause, Env, Hop, Loss, Lost, Nanos, Phase, Rate, Restart, Sent, Spec, Stamp, Telemetry, Time, Timeout,
+    Ack, Acked, Cause, Env, Hop, Loss, Lost, Nanos, Rate, Restart, Sent, Spec, Stamp, Telemetry, Time, Timeout,
 };
 use paceline_experiment::Moment;
 use serde_json::{Value, json};
@@ -31,45 +31,25 @@ impl Script {
 
     fn sent(&mut self, packet: u64, ms: f64, retransmission: bool) {
         let (seq, now) = (packet * u64::from(MSS), at(ms));
-        let sent =
-            Sent { now, seq, bytes: MSS, in_flight: self.in_flight, retransmission, app_limited: false, unsent: 0 };
+        let mut sent = Sent::new(now, seq, MSS);
+        sent.in_flight = self.in_flight;
+        sent.retransmission = retransmission;
+        sent.unsent = 0;
         self.observer.on_event(&Event::Sent(&sent, Stamp::default()), self.controller.as_ref());
     }
 
     fn acked(&mut self, ms: f64, una: u64, packets: &[(u64, f64)]) {
-        let packets: Vec<Acked> = packets
-            .iter()
-            .map(|&(packet, sent_ms)| Acked {
-                seq: packet * u64::from(MSS),
-                bytes: MSS,
-                sent_at: at(sent_ms),
-                tag: 0,
-                retransmitted: false,
-                app_limited: false,
-                ce: false,
-                received_at: None,
-            })
-            .collect();
-        let ack = Ack {
-            now: at(ms),
-            packets: &packets,
-            bytes: u64::from(MSS) * packets.len() as u64,
-            rtt: Some(Nanos::from_millis(40)),
-            srtt: Nanos::from_millis_f64(41.5),
-            min_rtt: Nanos::from_millis(40),
-            rate: None,
-            prior_in_flight: self.in_flight,
-            in_flight: self.in_flight,
-            lost_bytes: 0,
-            ce_bytes: 0,
-            ce_packets: 0,
-            echo: false,
-            delivered: 0,
-            una: una * u64::from(MSS),
-            next: 0,
-            phase: Phase::Open,
-            window_limited: true,
-        };
+        let packets: Vec<Acked> =
+            packets.iter().map(|&(packet, sent_ms)| Acked::new(packet * u64::from(MSS), MSS, at(sent_ms))).collect();
+        let mut ack = Ack::new(at(ms), &packets);
+        ack.rtt = Some(Nanos::from_millis(40));
+        ack.srtt = Nanos::from_millis_f64(41.5);
+        ack.min_rtt = Nanos::from_millis(40);
+        ack.prior_in_flight = self.in_flight;
+        ack.in_flight = self.in_flight;
+        ack.delivered = 0;
+        ack.una = una * u64::from(MSS);
+        ack.next = 0;
         self.observer.on_event(&Event::Acked(&ack), self.controller.as_ref());
     }
 
@@ -79,14 +59,10 @@ impl Script {
 
     fn lost(&mut self, ms: f64, packet: u64, sent_ms: f64) {
         let (seq, sent_at) = (packet * u64::from(MSS), at(sent_ms));
-        let loss = Loss {
-            now: at(ms),
-            packets: &[Lost { seq, bytes: MSS, sent_at, tag: 0, cause: Cause::Unknown }],
-            bytes: u64::from(MSS),
-            prior_in_flight: self.in_flight,
-            in_flight: self.in_flight,
-            new_episode: true,
-        };
+        let packets = [Lost::new(seq, MSS, sent_at)];
+        let mut loss = Loss::new(at(ms), &packets);
+        loss.prior_in_flight = self.in_flight;
+        loss.in_flight = self.in_flight;
         self.observer.on_event(&Event::Lost(&loss), self.controller.as_ref());
     }
 }
@@ -277,20 +253,16 @@ fn timeouts_spurious_losses_silences_and_sizes_are_events() {
     let mut flow = Script::new(&mut qlog);
     flow.sent(0, 0.0, false);
     flow.sent(1, 1.0, false);
-    let of = |packet: u64, ms, cause| Lost { seq: packet * u64::from(MSS), bytes: MSS, sent_at: at(ms), tag: 0, cause };
-    let timeout = Timeout {
-        now: at(300.0),
-        packets: &[of(0, 0.0, Cause::Unknown), of(1, 1.0, Cause::Medium)],
-        prior_in_flight: 2896,
-        in_flight: 0,
-        count: 2,
-    };
+    let of = |packet: u64, ms, cause| Lost::new(packet * u64::from(MSS), MSS, at(ms)).with_cause(cause);
+    let packets = [of(0, 0.0, Cause::Unknown), of(1, 1.0, Cause::Medium)];
+    let mut timeout = Timeout::new(at(300.0), &packets);
+    timeout.count = 2;
     flow.event(&Event::Timeout(&timeout));
     flow.sent(0, 300.0, true);
     flow.event(&Event::Cause { now: at(301.0), packets: &[of(0, 0.0, Cause::Policer), of(1, 1.0, Cause::Medium)] });
     flow.event(&Event::Spurious(at(310.0)));
     flow.event(&Event::AppLimited { now: at(311.0), in_flight: 0 });
-    let restart = Restart { now: at(900.0), idle: Nanos::from_millis(580), rto: Nanos::from_millis(200) };
+    let restart = Restart::new(at(900.0), Nanos::from_millis(580), Nanos::from_millis(200));
     flow.event(&Event::Restart(&restart));
     flow.event(&Event::Mss { now: at(901.0), mss: 1200 });
     let path = qlog.finish().unwrap().remove(0);
@@ -322,12 +294,12 @@ fn what_hops_reported_is_an_event() {
     let folder = tempfile::tempdir().unwrap();
     let mut qlog = Qlog::new(folder.path(), "reno@tcp", "").unwrap();
     let mut flow = Script::new(&mut qlog);
-    let hops = [
-        Hop { id: 2, room_packets: Some(40), capacity: Some(Rate::from_mbps(20.0)), ..Hop::default() },
-        Hop::default(),
-    ];
+    let mut second = Hop::new(2);
+    second.room_packets = Some(40);
+    second.capacity = Some(Rate::from_mbps(20.0));
+    let hops = [second, Hop::default()];
     let (verdict, fresh_for) = (Cause::Medium, Nanos::from_millis(90));
-    let telemetry = Telemetry { now: at(7.0), packet: None, verdict, fresh_for, hops: &hops };
+    let telemetry = Telemetry::new(at(7.0), verdict, fresh_for, &hops);
     flow.observer.on_event(&Event::Telemetry(&telemetry), flow.controller.as_ref());
     let records = records(&qlog.finish().unwrap()[0]);
     let event = records.iter().find(|record| record["name"] == "paceline:telemetry").unwrap();

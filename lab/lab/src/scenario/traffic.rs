@@ -51,7 +51,7 @@ impl Flow {
 
 impl Earlier {
     fn remembered(&self) -> Remembered {
-        Remembered { window: self.window.0, min_rtt: self.rtt, age: self.age }
+        Remembered::new(self.window.0, self.rtt, self.age)
     }
 }
 

@@ -150,8 +150,10 @@ pub(super) fn fetch(
 ) -> Ended {
     let own = socket.local_addr().map_err(|error| flow.refused(error))?;
     let spec = &flow.flow.controller.clone().over(flow.flow.via.datapath());
-    let env =
-        Env { mss: flow.flow.mss, seed: flow.controller_seed(number), paced: flow.flow.paced, remembered: flow.lend() };
+    let env = Env::new(flow.flow.mss)
+        .with_seed(flow.controller_seed(number))
+        .with_paced(flow.flow.paced)
+        .with_remembered(flow.lend());
     let observer = flow.observers.of_world(number, Layer::Packets, spec, &env);
     let mut first = Some(Observed::wrap(spec.build(&env), observer));
     let seed = Seed(flow.seed.derive(&format!("fetch {}", flow.crossing + number)));

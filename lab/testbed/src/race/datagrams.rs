@@ -256,12 +256,10 @@ impl Datagrams {
 
     /// Runs one flow, with this number and these sockets.
     fn one(&self, number: u32, sockets: (UdpSocket, UdpSocket), span: &Span) -> Ended {
-        let env = Env {
-            mss: self.flow.mss,
-            seed: self.controller_seed(number),
-            paced: self.flow.paced,
-            remembered: self.lend(),
-        };
+        let env = Env::new(self.flow.mss)
+            .with_seed(self.controller_seed(number))
+            .with_paced(self.flow.paced)
+            .with_remembered(self.lend());
         let application = self.application();
         let frames = application.as_ref().and_then(Application::frames);
         let observer = |spec: &Spec, layer| {

@@ -213,7 +213,7 @@ impl End<'_> {
     }
 
     fn env(&self) -> Env {
-        Env { mss: self.flow.mss, seed: self.seed, paced: self.flow.paced, ..Env::default() }
+        Env::new(self.flow.mss).with_seed(self.seed).with_paced(self.flow.paced)
     }
 
     /// Whether the other end is there.

@@ -60,7 +60,7 @@ impl Reading {
         if !framed {
             return Ok(Self::Plain(stream));
         }
-        let env = Env { mss: flow.mss.saturating_sub(MAX_HEADER as u32), ..Env::default() };
+        let env = Env::new(flow.mss.saturating_sub(MAX_HEADER as u32));
         let half = flow.controller.build_receiver(&env);
         Ok(Self::Framed(Box::new(Reader::new(stream.into(), half)?)))
     }

@@ -130,7 +130,7 @@ fn what_is_shipped_is_read_and_says_how_it_was_made() {
         assert!(model.provenance().iter().any(|line| line.contains("paceline mdi train")), "{name}");
         assert!(text.len() < 200_000, "{name}: {} bytes", text.len());
         let spec: Spec = format!("mdi:model={name}").parse().unwrap();
-        assert_eq!(spec.to_string(), if name == "verus" { "mdi".to_owned() } else { format!("mdi:model={name}") });
+        assert_eq!(spec.to_string(), if *name == "verus" { "mdi".to_owned() } else { format!("mdi:model={name}") });
     }
 }
 

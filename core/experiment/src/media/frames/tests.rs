@@ -1,4 +1,4 @@
-use paceline_cc::{Cause, Loss};
+use paceline_cc::Loss;
 use proptest::prelude::*;
 
 use super::*;
@@ -40,15 +40,8 @@ fn counts(outcome: &StreamOutcome) -> [u64; 4] {
 
 /// The sender declares this packet lost.
 fn lose(frames: &Frames, seq: u64, bytes: u32) {
-    let lost = Lost { seq, bytes, sent_at: Time::ZERO, tag: 0, cause: Cause::Unknown };
-    let loss = Loss {
-        now: Time::ZERO,
-        packets: &[lost],
-        bytes: u64::from(bytes),
-        prior_in_flight: 0,
-        in_flight: 0,
-        new_episode: true,
-    };
+    let lost = [Lost::new(seq, bytes, Time::ZERO)];
+    let loss = Loss::new(Time::ZERO, &lost);
     let controller = "reno".parse::<paceline_cc::Spec>().unwrap().build(&paceline_cc::Env::default());
     frames.observer().on_event(&Event::Lost(&loss), controller.as_ref());
 }
