@@ -21,7 +21,7 @@ tested = --workspace --exclude paceline-python $(if $(filter quic,$(features)),,
     --features '$(addprefix paceline-cli/,parquet $(if $(filter quic,$(features)),quic-noq) $(filter ebpf,$(features)))'
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c deb dist demo test test-docs test-operators test-quic test-ebpf test-java test-python test-browser wheel site soak-alcc soak-shim fmt lint deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
+.PHONY: help build build-c install install-c deb dist demo test test-docs test-crates test-operators test-quic test-ebpf test-java test-python test-browser wheel site soak-alcc soak-shim fmt lint deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { line = sprintf("make %-18s", $$1); n = split($$2, word, " "); \
@@ -65,7 +65,7 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 test: ## all tests; those of QUIC and of the kernel by FEATURES=quic,ebpf, of Java, Python and the browser where there is a JDK and Maven, a venv, a Chromium
 	@scripts/setup test
 	@scripts/setup $(if $(kernel),build,ebpf)
-	@scripts/test $(addprefix --also ,scripts/test-java scripts/test-python scripts/test-browser) $(QUIET) $(tested)
+	@scripts/test $(addprefix --also ,scripts/pack scripts/test-java scripts/test-python scripts/test-browser) $(QUIET) $(tested)
 
 test-browser: ## clicks in the report of a small race, and axe, in a headless Chromium (needs node, chromium, and packages from npm)
 	@scripts/setup build
@@ -82,6 +82,10 @@ wheel: ## the Python package as users get it, in target/wheels and in the virtua
 
 test-docs: ## the command blocks of all pages, those that take below 30 s (ALL=1: all; BUILT=target/release has the command)
 	@PACELINE=$(BUILT)/paceline scripts/test-docs $(if $(ALL),--all)
+
+test-crates: ## the crates that others depend on: packed, documented, and used from an empty project (needs packages from crates.io, or their copies)
+	@scripts/setup build
+	@scripts/pack
 
 test-operators: ## alert rules, and a Prometheus that scrapes what runs under the shim (needs prometheus and promtool)
 	@PACELINE=$(BUILT)/paceline scripts/test-operators
