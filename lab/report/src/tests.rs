@@ -101,6 +101,7 @@ fn record(controller: &str, via: &str, run: u32, mbps: f64, queue: &[f64]) -> Re
         trace: Some("synthetic-a.down".to_owned()),
         own_throughput_mbps: None,
         world: World::Sim,
+        clock: None,
         controller: controller.to_owned(),
         via: via.to_owned(),
         driven_by: None,
