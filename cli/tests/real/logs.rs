@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{PATH, records_with, run};
+use serde_json::Value;
+
+use super::{PATH, number, records_with, run};
 
 /// Two flows under the contestants, of which the second comes late.
 fn scenario(contestants: &str) -> String {
@@ -29,12 +31,12 @@ fn replayed(log: &Path) {
     assert!(events > 20, "{}: {said}", log.display());
 }
 
-/// Races with logs of both kinds; none where this machine does not allow it.
-fn logged(test: &str, contestants: &str, endings: &[&str]) -> Option<()> {
+/// Races with logs of both kinds; answers the records, none where this machine does not allow it.
+fn logged(test: &str, contestants: &str, endings: &[&str]) -> Option<Vec<Value>> {
     let folder = tempfile::tempdir().unwrap();
     let (events, qlog) = (folder.path().join("events"), folder.path().join("qlog"));
     let options = ["--events", events.to_str().unwrap(), "--qlog", qlog.to_str().unwrap()];
-    records_with(test, &scenario(contestants), &options)?;
+    let records = records_with(test, &scenario(contestants), &options)?;
     let events = files(&events);
     assert_eq!(names(&events), endings);
     events.iter().for_each(|log| replayed(log));
@@ -43,7 +45,7 @@ fn logged(test: &str, contestants: &str, endings: &[&str]) -> Option<()> {
     assert_eq!(names(&qlogs), endings.iter().map(|name| plain(name)).collect::<Vec<_>>());
     for log in qlogs {
         let lines = std::fs::read_to_string(&log).unwrap();
-        let time = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["time"].as_f64();
+        let time = |line: &str| serde_json::from_str::<Value>(line).unwrap()["time"].as_f64();
         let times: Vec<f64> = lines.split('\u{1e}').filter(|line| !line.is_empty()).filter_map(time).collect();
         // By the clock of the world, whatever the clock of the flow: the second one begins at 1 s, on a busy machine later.
         let begins = if log.to_str().unwrap().ends_with("-2.sqlog") { 1000.0..2000.0 } else { 0.0..1000.0 };
@@ -51,7 +53,7 @@ fn logged(test: &str, contestants: &str, endings: &[&str]) -> Option<()> {
         assert!(begins.contains(&begun), "{}: {begun}", log.display());
         assert!(times.iter().all(|time| *time < 3000.0), "{}", log.display());
     }
-    Some(())
+    Some(records)
 }
 
 #[test]
@@ -82,7 +84,7 @@ fn flows_of_datagrams_begin_with_what_earlier_ones_learnt() {
     assert_eq!(logs.len(), 2);
     for log in logs {
         let text = std::fs::read_to_string(&log).unwrap();
-        let head: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let head: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         let remembered = &head["env"]["remembered"];
         assert_eq!(remembered["window"], 60_000, "{}: {remembered}", log.display());
         assert!(remembered["age"].as_u64().unwrap() >= 1_000_000_000, "{remembered}");
@@ -90,10 +92,35 @@ fn flows_of_datagrams_begin_with_what_earlier_ones_learnt() {
     }
 }
 
-#[cfg(feature = "quic")]
+/// Races a controller with a rate and one with a window over a stack, beside Copa over quinn and over datagrams.
+fn stack_beside_others(test: &str, stack: &str, built: bool) {
+    let datapath = format!("quic/{stack}");
+    if !built {
+        return super::skipped(test, &format!("this paceline was built without the feature quic-{stack}"));
+    }
+    let contestants = format!("'bbr@{datapath}', 'copa@{datapath}', 'copa@quic', 'copa@udp'");
+    let logs = |name: &str| [1, 2].map(|flow| format!("{name}-{flow}.jsonl"));
+    let names = [format!("bbr@quic-{stack}"), format!("copa@quic-{stack}"), "copa@quic".into(), "copa@udp".into()];
+    let mut files: Vec<String> = names.iter().flat_map(|name| logs(name)).collect();
+    files.sort();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let Some(records) = logged(test, &contestants, &files) else { return };
+    let ran: Vec<_> = records.iter().map(|record| (record["via"].as_str(), record["controller"].as_str())).collect();
+    let via = Some(datapath.as_str());
+    let (bbr, copa) = (Some("bbr"), Some("copa"));
+    assert_eq!(ran, [(via, bbr), (via, copa), (Some("quic"), copa), (Some("udp"), copa)]);
+    for record in &records {
+        // Each flow lasted until the end, whatever the machine let it move.
+        for flow in record["flows"].as_array().unwrap() {
+            assert!(number(flow, "/goodput_mbps") > 0.0 && number(flow, "/end_s") >= 2.0, "{record}");
+        }
+        assert!(number(record, "/delay_ms/min") >= 10.0, "{record}");
+    }
+}
+
 #[test]
-fn controllers_under_quinn_leave_logs_that_replay_bit_by_bit() {
-    let _ = logged("controllers_under_quinn", "'reno@quic'", &["reno@quic-1.jsonl", "reno@quic-2.jsonl"]);
+fn noq_races_beside_others_and_its_logs_replay_bit_by_bit() {
+    stack_beside_others("noq_races_beside_others", "noq", cfg!(feature = "quic-noq"));
 }
 
 #[cfg(feature = "ebpf")]

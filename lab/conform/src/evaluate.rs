@@ -22,7 +22,7 @@ use serde::Serialize;
 pub use answers::Check;
 pub(crate) use cells::traces;
 pub use cells::{Cells, QuestionCell};
-use clauses::{CLAUSES, Heard};
+use clauses::CLAUSES;
 pub use clauses::{ClauseRow, form};
 pub use page::{PAGE, page};
 use questions::Question;
@@ -152,9 +152,7 @@ pub fn evaluate(
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Evaluation, EvaluateError> {
-    let wanted = wanted(only)?;
-    let spared = |question: &Question| (question.spares)(contestant);
-    let asked: Vec<&Question> = wanted.iter().copied().filter(|question| spared(question).is_none()).collect();
+    let asked = wanted(only)?;
     let traces = traces()?;
     let mut tasks = Vec::new();
     for (index, question) in asked.iter().enumerate() {
@@ -189,10 +187,7 @@ pub fn evaluate(
             failures,
         });
     }
-    let heard = |id: &str| match asked.iter().position(|question| question.id == id) {
-        Some(index) => Some(Heard::Checks(&checks[index])),
-        None => wanted.iter().find(|question| question.id == id).and_then(|one| spared(one)).map(Heard::DoesNotApply),
-    };
+    let heard = |id: &str| asked.iter().position(|question| question.id == id).map(|index| checks[index].as_slice());
     let said: &Statements = &contestant.controller.entry().statements;
     let clauses = clauses::rows(said, only.is_empty(), heard);
     Ok(Evaluation { name: contestant.to_string(), effort: effort.about(), clauses, answers })

@@ -132,6 +132,46 @@ fn what_never_backs_off_is_not_met() {
     assert_verdicts(&found, &wanted);
 }
 
+/// Eight times what the path holds, of which a buffer of four is filled.
+#[derive(Debug)]
+struct Standing {
+    window: u64,
+}
+
+impl Controller for Standing {
+    fn on_sent(&mut self, _: &Sent) -> Stamp {
+        Stamp::default()
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        if let Some(sample) = ack.rate {
+            self.window = self.window.max(8 * sample.rate().bytes_in(ack.min_rtt));
+        }
+    }
+
+    fn on_loss(&mut self, _: &Loss<'_>) {}
+
+    fn on_timeout(&mut self, _: &Timeout<'_>) {}
+
+    fn nature(&self) -> Nature {
+        Nature::PLAIN
+    }
+
+    fn permit(&self) -> Permit {
+        Permit::up_to(self.window)
+    }
+
+    fn describe(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+#[test]
+fn a_queue_that_stands_is_not_met() {
+    let make = |_: &_, env: &Env| -> Box<dyn Controller> { Box::new(Standing { window: 10 * u64::from(env.mss) }) };
+    register(Definition::new("evaluate-standing", make)).unwrap_or_else(|error| panic!("{error}"));
+    let found = evaluated("evaluate-standing@tcp", &["alone"]);
+    assert_verdicts(&found, &[("5.1.2", "queue p95 alone", ClauseVerdict::NotMet)]);
+}
+
 #[test]
 fn windows_that_stay_starve_others_and_overflow_shallow_buffers() {
     use ClauseVerdict::NotMet;
@@ -207,10 +247,43 @@ fn reno_fails_none_of_these() {
 }
 
 #[test]
-fn bbr_version_1_loses_too_much_where_the_buffer_is_shallow() {
+fn bbr_version_1_loses_too_much_where_the_buffer_is_shallow_and_version_3_does_not() {
     let lost = |who: &str| verdict(&evaluated(who, &["shallow"]), "5.1.3", "lost after 10 s");
     assert_eq!(lost("bbr@tcp"), ClauseVerdict::NotMet);
+    assert_eq!(lost("bbr3@tcp"), ClauseVerdict::Met);
     assert_eq!(lost("cubic@tcp"), ClauseVerdict::Met);
+}
+
+/// A clause is left out for what the contestant is, not for what was measured of it.
+#[test]
+fn what_does_not_apply_follows_from_the_contestant() {
+    for who in ["reno@tcp", "dctcp@tcp", "cubic:ecn=on@tcp"] {
+        let contestant: Contestant = who.parse().unwrap_or_else(|error| panic!("{error}"));
+        let asks = contestant.controller.build(&Env::default()).nature().ecn;
+        let found = evaluated(who, &["aqm", "cheats", "tunnel"]);
+        let left_out = |section: &str, measures: &str| {
+            let verdict = verdict(&found, section, measures);
+            if let ClauseVerdict::DoesNotApply(why) = verdict { Some(why) } else { None }
+        };
+        let no_marks = Some("it asks for no marks".to_owned()).filter(|_| asks == Ecn::Off);
+        let share = Some("it answers the share of marks (RFC 8257, RFC 9331), not a mark as a loss".to_owned());
+        let of_marks = if asks == Ecn::Classic { None } else { no_marks.clone().or(share) };
+        assert_eq!(left_out("7.1", "window after a mark"), of_marks, "{who}");
+        assert_eq!(left_out("7.6", "gain of a receiver that hides marks"), no_marks, "{who}");
+        let tunnel = if asks == Ecn::Off { "signals" } else { "left to CUBIC beside it" };
+        assert_eq!(left_out("6.2", tunnel).is_some(), asks == Ecn::Off, "{who}");
+        assert_eq!(
+            left_out("7.10", "several paths"),
+            Some("several paths at once: controllers here have one path".to_owned()),
+            "{who}"
+        );
+        let all = found.clauses.iter().flat_map(|row| &row.checks);
+        let others = all.filter(|check| matches!(check.verdict, ClauseVerdict::DoesNotApply(_)));
+        let known = ["window after a mark", "gain of a receiver that hides", "signals", "several paths"];
+        for check in others {
+            assert!(known.iter().any(|what| check.measures.starts_with(what)), "{who}: {}", check.measures);
+        }
+    }
 }
 
 #[test]

@@ -248,6 +248,25 @@ fn both_directions_of_the_c4_scenarios_are_alike() {
     assert_eq!(seen, 33);
 }
 
+/// Nothing of CUBIC's course is left to chance beyond the seed, and a transfer ends within its time.
+#[test]
+fn the_c4_scenarios_give_the_same_again() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/c4");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut seen = 0;
+    for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")) {
+        let run = || {
+            let options = Options { runs: Some(1), contestants: Some("cubic@tcp".to_owned()), ..Options::default() };
+            race(&Source::read(&file, options).unwrap(), &Settings::default()).unwrap().runs.remove(0).record
+        };
+        let (one, again) = (run(), run());
+        assert!(one == again, "{}", file.display());
+        assert!(one.flows[0].packets > 300 && one.flows[0].end_s <= one.seconds, "{}: {one:?}", file.display());
+        seen += 1;
+    }
+    assert_eq!(seen, 33);
+}
+
 #[test]
 fn a_burst_of_losses_and_a_fair_queue_race() {
     let burst = record(&format!("{SMALL}loss = {{ burst = 1, every = 99 }}"));

@@ -170,6 +170,32 @@ fn a_bucket_lets_a_burst_pass_and_then_its_rate() {
     assert_eq!((path.next(), path.stats(Time::ZERO).expect("a link").full.packets), (Time::NEVER, 1));
 }
 
+/// Of packets that come by chance no more passes in any time than a burst and what was earned meanwhile.
+#[test]
+fn in_any_time_at_most_a_burst_and_the_rate_leave_a_bucket() {
+    for peak in [None, Some(48.0)] {
+        let mut path = shaped(6000, peak);
+        let mut stream = crate::random::Stream::new(7, crate::random::Purpose::Loss);
+        let (mut now, mut sizes) = (Time::ZERO, Vec::new());
+        for body in 0..600 {
+            now += Nanos::from_millis(1).mul_f64(2.0 * stream.exponential());
+            sizes.push(40 + (stream.unit() * 1460.0) as u32);
+            path.push(now, packet(sizes[body as usize], body));
+        }
+        let left = drain(&mut path);
+        assert_eq!(left.len(), 600);
+        for first in 0..left.len() {
+            let mut bytes = 0;
+            for (body, at) in &left[first..] {
+                bytes += u64::from(sizes[*body as usize]);
+                // 12 Mbit/s are 1.5 bytes a microsecond; times are rounded to one.
+                let earned = 3 * (at - left[first].1 + 1) / 2 + 1;
+                assert!(bytes <= 6000 + earned, "{peak:?}: {bytes} bytes from {} to {at} us", left[first].1);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_bucket_of_one_packet_whose_peak_is_its_rate_is_that_rate() {
     let mut pair = [shaped(1500, Some(12.0)), path(Schedule::constant(Rate::from_mbps(12.0)), QueueBound::NONE)];

@@ -160,19 +160,11 @@ pub struct ClauseRow {
     pub reason: String,
 }
 
-/// What is known of a question when the rows are made.
-pub(super) enum Heard<'a> {
-    /// Its checks.
-    Checks(&'a [Check]),
-    /// It does not apply, for this reason.
-    DoesNotApply(&'a str),
-}
-
-/// A row for every clause. `heard` has what a question that was asked said.
+/// A row for every clause. `heard` has the checks of a question that was asked.
 pub(super) fn rows<'a>(
     statements: &Statements,
     all: bool,
-    heard: impl Fn(&str) -> Option<Heard<'a>>,
+    heard: impl Fn(&str) -> Option<&'a [Check]>,
 ) -> Vec<ClauseRow> {
     let mut rows: Vec<ClauseRow> = CLAUSES.iter().map(|clause| row(clause, statements, &heard)).collect();
     let open = rows.iter().filter(|row| row.verdict == ClauseVerdict::NotMet).count();
@@ -196,7 +188,7 @@ fn documented(all: bool, open: usize) -> ClauseVerdict {
     }
 }
 
-fn row<'a>(clause: &Clause, statements: &Statements, heard: &impl Fn(&str) -> Option<Heard<'a>>) -> ClauseRow {
+fn row<'a>(clause: &Clause, statements: &Statements, heard: &impl Fn(&str) -> Option<&'a [Check]>) -> ClauseRow {
     let mut checks = Vec::new();
     let statement = clause.words.map(|of| of(statements)).filter(|said| !said.is_empty());
     if clause.words.is_some() {
@@ -205,13 +197,7 @@ fn row<'a>(clause: &Clause, statements: &Statements, heard: &impl Fn(&str) -> Op
     }
     for question in clause.questions() {
         match heard(question.id) {
-            Some(Heard::Checks(of)) => {
-                checks.extend(of.iter().filter(|check| check.clause == clause.id).cloned());
-            }
-            Some(Heard::DoesNotApply(why)) => {
-                let verdict = ClauseVerdict::DoesNotApply(why.to_owned());
-                checks.push(Check { question: question.id, ..Check::said(clause.id, "", verdict) });
-            }
+            Some(of) => checks.extend(of.iter().filter(|check| check.clause == clause.id).cloned()),
             None => {
                 let verdict = ClauseVerdict::NotAsked("by this call".to_owned());
                 checks.push(Check { question: question.id, ..Check::said(clause.id, "", verdict) });

@@ -29,8 +29,6 @@ pub(super) struct Question {
     pub(super) setup: fn(Effort) -> String,
     /// What of the clauses it does not ask in this version.
     pub(super) unasked: &'static str,
-    /// Why it does not apply to a contestant.
-    pub(super) spares: fn(&Contestant) -> Option<&'static str>,
     pub(super) cells: fn(&Contestant, Effort) -> Vec<QuestionCell>,
     pub(super) answer: fn(&str, &Cells, Effort) -> Answer,
 }
@@ -43,7 +41,6 @@ const PLAIN: Question = Question {
     after: "",
     setup: |_| String::new(),
     unasked: "",
-    spares: |_| None,
     cells: |_, _| Vec::new(),
     answer: |_, _, _| Answer { text: String::new(), charts: Vec::new(), checks: Vec::new() },
 };
@@ -79,7 +76,7 @@ impl Question {
     }
 }
 
-/// Those it must live with: the name in the registry, and in prose. QUIC's controller (RFC 9002) is Reno here.
+/// Those it must live with: the name in the registry, and in prose. QUIC's controller (RFC 9002) is Reno here. One more needs nothing else.
 pub(super) const RIVALS: [(&str, &str); 5] =
     [("reno", "Reno"), ("cubic", "CUBIC"), ("bbr", "BBR"), ("bbr3", "BBRv3"), ("prague", "Prague")];
 

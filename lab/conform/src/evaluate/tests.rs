@@ -44,7 +44,7 @@ fn a_question_names_clauses_that_exist_by_their_sections() {
 #[test]
 fn no_figure_makes_a_missing_statement_met() {
     let holds = [Check::said("5.3.1", "used under loss", ClauseVerdict::Met)];
-    let heard = |id: &str| (id == "loss").then_some(Heard::Checks(&holds));
+    let heard = |id: &str| (id == "loss").then_some(&holds[..]);
     let verdict = |statements: &Statements| {
         let rows = clauses::rows(statements, false, heard);
         rows.into_iter().find(|row| row.clause == "5.3.1").map(|row| row.verdict)
@@ -58,7 +58,7 @@ fn no_figure_makes_a_missing_statement_met() {
 fn what_is_not_met_wants_a_reason() {
     let fails = [Check::said("5.1.2", "queue", ClauseVerdict::NotMet)];
     let criteria = |all, checks: &'static str| {
-        let heard = |id: &str| (id == checks).then_some(Heard::Checks(&fails));
+        let heard = |id: &str| (id == checks).then_some(&fails[..]);
         let rows = clauses::rows(&Statements::NONE, all, heard);
         rows.into_iter().find(|row| row.clause == "5").map(|row| (row.verdict.word(), row.statement))
     };
@@ -93,4 +93,17 @@ fn the_form_has_every_statement() {
     let text = form("mine", &Statements { security: "Examined.", ..Statements::NONE });
     assert_eq!((text.matches("(not stated)").count(), text.matches("Examined.").count()), (5, 1), "{text}");
     assert!(text.contains("3.2 status (must, should)"), "{text}");
+}
+
+/// Those that it must live with are raced and named by their list alone.
+#[test]
+fn every_rival_is_raced_against_it_and_against_cubic() {
+    let rivals = questions::all().find(|question| question.id == "rivals").unwrap();
+    let contestant = "copa@udp".parse().unwrap();
+    let cells = (rivals.cells)(&contestant, Effort::QUICK);
+    for (name, prose) in questions::RIVALS {
+        let keyed = |key: &str| cells.iter().filter(|cell| cell.key == key).count();
+        assert!(keyed(name) > 0 && keyed(name) == keyed(&format!("cubic/{name}")), "{name}");
+        assert!((rivals.setup)(Effort::QUICK).contains(prose), "{name}");
+    }
 }

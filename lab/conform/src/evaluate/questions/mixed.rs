@@ -22,9 +22,11 @@ pub(super) const QUESTIONS: &[Question] = &[
         asks: |name| format!("What do {name} and those it must live with leave each other?"),
         clauses: &["5.2.1"],
         setup: |_| {
-            "50 Mbit/s, 40 ms; beside Reno (QUIC's controller of RFC 9002 as well), CUBIC, BBR versions 1 and 3 and Prague: one flow each \
-             with drop-tail of 0.5 to 4 BDP, two against two and one against ten with 1 BDP; CUBIC in its place"
-                .to_owned()
+            format!(
+                "50 Mbit/s, 40 ms; beside {} (Reno is QUIC's controller of RFC 9002 as well): one flow each with drop-tail of 0.5 to 4 BDP, \
+                 two against two and one against ten with 1 BDP; CUBIC in its place",
+                RIVALS.map(|(_, prose)| prose).join(", ")
+            )
         },
         cells: |contestant, _| {
             let own = RIVALS.into_iter().flat_map(|(rival, _)| races(contestant, rival, rival));
