@@ -74,8 +74,35 @@ impl RangeSet {
 
     /// The range that holds `position`.
     pub(crate) fn holding(&self, position: u64) -> Option<Range> {
-        let index = self.ranges.partition_point(|r| r.end <= position);
-        self.ranges.get(index).copied().filter(|r| r.start <= position)
+        self.next(position).filter(|r| r.start <= position)
+    }
+
+    /// Forgets what lies in `range`; answers how many bytes that were.
+    pub(crate) fn remove(&mut self, range: Range) -> u64 {
+        let from = self.ranges.partition_point(|r| r.end <= range.start);
+        let gone = || self.ranges.range(from..).take_while(|r| r.start < range.end);
+        let (Some(first), Some(last)) = (gone().next().copied(), gone().last().copied()) else { return 0 };
+        let (to, all) = (from + gone().count(), gone().map(|r| r.end - r.start).sum::<u64>());
+        let left = Range { start: first.start, end: range.start };
+        let right = Range { start: range.end, end: last.end };
+        let kept = [left, right].into_iter().filter(|r| r.start < r.end);
+        self.ranges.drain(from..to);
+        let mut removed = all;
+        for (index, part) in kept.enumerate() {
+            removed -= part.end - part.start;
+            self.ranges.insert(from + index, part);
+        }
+        removed
+    }
+
+    /// The first range that ends above `position`.
+    pub(crate) fn next(&self, position: u64) -> Option<Range> {
+        self.ranges.get(self.ranges.partition_point(|r| r.end <= position)).copied()
+    }
+
+    /// Ranges from the last one on downwards.
+    pub(crate) fn downwards(&self) -> impl Iterator<Item = Range> {
+        self.ranges.iter().rev().copied()
     }
 
     /// Forgets everything below `position`.
@@ -179,5 +206,19 @@ mod tests {
         assert_eq!(set.holding(50), None);
         set.remove_below(60);
         assert!(set.is_empty());
+    }
+
+    #[test]
+    fn what_is_removed_is_counted_once() {
+        let mut set = RangeSet::default();
+        for start in [10, 30, 50] {
+            set.insert(range(start, start + 10), &mut Vec::new());
+        }
+        assert_eq!((set.remove(range(0, 10)), set.remove(range(20, 30)), set.remove(range(60, 99))), (0, 0, 0));
+        assert_eq!(set.remove(range(12, 15)), 3);
+        assert_eq!(set.downwards().collect::<Vec<_>>(), [range(50, 60), range(30, 40), range(15, 20), range(10, 12)]);
+        assert_eq!(set.remove(range(18, 55)), 17);
+        assert_eq!(set.downwards().collect::<Vec<_>>(), [range(55, 60), range(15, 18), range(10, 12)]);
+        assert_eq!((set.remove(range(0, 99)), set.len()), (10, 0));
     }
 }

@@ -2,7 +2,8 @@
 //! of its window.
 //!
 //! Packets of the flow must have been captured at the sender. The window is the largest flight of the last round trip: what the flow does
-//! not use of its window is not seen. A loss is seen by its repair.
+//! not use of its window is not seen. What arrived behind a gap, by SACK or by acknowledgements that repeat, and what is lost is not in
+//! flight, as in the sender's own count. A loss is seen by its repair.
 
 mod copies;
 mod feed;
@@ -28,7 +29,7 @@ use flow::Flows;
 pub use flow::probes;
 use found::Findings;
 use order::Order;
-pub use packet::{CapturePlace, CapturedPacket};
+pub use packet::{CapturePlace, CapturedPacket, Sacks};
 pub use records::is_capture;
 use records::{Broken, End, Halt, Record, records};
 

@@ -103,6 +103,10 @@ pub struct Trajectory {
     pub fired: Vec<(u32, f64)>,
     /// One of them never did.
     pub unfired: bool,
+    /// It begins in the middle of its flow: nothing is known of its start.
+    pub joined: bool,
+    /// Why nothing of it is seen, where that is so.
+    pub hidden: Option<String>,
     /// Seconds of its run at which it began.
     pub begun: f64,
     /// What its reader has to say of it: a line each.
@@ -124,9 +128,16 @@ impl Trajectory {
             variables: BTreeMap::new(),
             fired: Vec::new(),
             unfired: false,
+            joined: false,
+            hidden: None,
             begun: 0.0,
             notes: Vec::new(),
         }
+    }
+
+    /// One of which nothing is seen, and why.
+    pub fn hidden(name: &str, why: String) -> Self {
+        Self { hidden: Some(why), ..Self::new(name, Origin::Packets, 1448.0) }
     }
 
     /// Seconds of the last point; zero without points.

@@ -209,7 +209,7 @@ impl Seen {
         }
         if let Some(back) = self.flows.get_mut(&(packet.to, packet.from, packet.protocol))
             && back.is_heard(packet.place)
-            && let Some(NewlyAcked { rtt: Some(rtt), .. }) = back.tcp.acknowledged(packet.at, &segment)
+            && let Some(NewlyAcked { rtt: Some(rtt), .. }) = back.tcp.acknowledged(packet.at, &segment, &packet.sacks)
         {
             back.rtt_ms.add(at, rtt as f64 / 1e6);
         }

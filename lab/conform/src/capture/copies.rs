@@ -72,7 +72,7 @@ mod tests {
 
     fn packet(at_us: i64, interface: u64, print: u64) -> CapturedPacket {
         let end = "10.0.0.1:1".parse().unwrap();
-        let segment = SeenSegment { seq: 0, ack: None, bytes: 100, syn: false, control: false, closed: false };
+        let segment = SeenSegment { seq: 0, ack: None, bytes: 100, syn: false, control: false, window: 1 };
         CapturedPacket {
             number: 1,
             at: at_us * 1000,
@@ -83,6 +83,7 @@ mod tests {
             protocol: 6,
             bytes: 140,
             segment: Some(segment),
+            sacks: Default::default(),
             print,
             numbered: true,
         }

@@ -127,6 +127,7 @@ mod tests {
             protocol: 17,
             bytes: 100,
             segment: None,
+            sacks: Default::default(),
             print: number,
             numbered: true,
         }

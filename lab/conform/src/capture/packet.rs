@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
-use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice};
+use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpOptionElement};
 use paceline_transport::seen::SeenSegment;
 
 /// Where in a capture of emulated links (`paceline emulate --log`, `race --pcap`) a packet was seen. Hops are numbered as those of a
@@ -19,6 +19,9 @@ pub enum CapturePlace {
     /// Where it was dropped on this link.
     Dropped(u32),
 }
+
+/// The SACK blocks of a segment: as many as its header has space for.
+pub type Sacks = [(u32, u32); 4];
 
 /// A captured IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub struct CapturedPacket {
     pub bytes: u32,
     /// The TCP segment in it, where there is one.
     pub segment: Option<SeenSegment>,
+    /// Its SACK blocks (RFC 2018), as far as there are some and were kept: from where to where, equal of one that is not there.
+    pub sacks: Sacks,
     /// Equal for the same packet wherever it is seen: of what a path leaves as it is, of the first 128 bytes.
     pub print: u64,
     /// It has a number of its own (IPv4), so that another packet has another `print`.
@@ -76,8 +81,8 @@ pub(super) fn packet(bytes: &[u8], wire: u32) -> Option<CapturedPacket> {
     // A later fragment has no ports.
     let ports = payload.payload.first_chunk::<4>().filter(|_| first && matches!(protocol, 6 | 17 | 132 | 136));
     let [from, to] = ports.map_or([0, 0], |&[a, b, c, d]| [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]);
-    let segment =
-        if first && protocol == 6 { segment(payload.payload, length.checked_sub(before as u32)) } else { None };
+    let tcp = Some(payload.payload).filter(|_| first && protocol == 6);
+    let segment = tcp.and_then(|tcp| segment(tcp, length.checked_sub(before as u32)));
     Some(CapturedPacket {
         number: 0,
         at: 0,
@@ -88,6 +93,7 @@ pub(super) fn packet(bytes: &[u8], wire: u32) -> Option<CapturedPacket> {
         protocol,
         bytes: length,
         segment,
+        sacks: tcp.and_then(sacks).unwrap_or_default(),
         print: print(&bytes[..bytes.len().min(length as usize)], ip.source_addr()),
         numbered,
     })
@@ -120,8 +126,19 @@ fn segment(kept: &[u8], length: Option<u32>) -> Option<SeenSegment> {
         bytes: length?.checked_sub(u32::from(tcp.data_offset()) * 4)?,
         syn: tcp.syn(),
         control: tcp.syn() || tcp.fin() || tcp.rst(),
-        closed: kept.len() >= 16 && tcp.window_size() == 0,
+        window: if kept.len() >= 16 { tcp.window_size() } else { u16::MAX },
     })
+}
+
+/// The blocks of a header that was kept whole.
+fn sacks(kept: &[u8]) -> Option<Sacks> {
+    let tcp = TcpHeaderSlice::from_slice(kept).ok()?;
+    let found = tcp.options_iterator().find_map(|option| match option {
+        Ok(TcpOptionElement::SelectiveAcknowledgement(first, more)) => Some((first, more)),
+        _ => None,
+    });
+    let (first, [a, b, c]) = found?;
+    Some([Some(first), a, b, c].map(Option::unwrap_or_default))
 }
 
 /// Of all but the ECN field, what is left of the packet's life, and, of IPv4, the checksum over them.
@@ -202,6 +219,23 @@ mod tests {
             );
         }
         assert_eq!((seen.to.port(), seen.from.port(), seen.numbered), (50000, 443, true));
+    }
+
+    #[test]
+    fn blocks_are_read_where_all_of_the_header_was_kept() {
+        let mut whole = four(0, &[1, 1, 5, 18, 0, 0, 0, 9, 0, 0, 0, 12, 255, 255, 255, 255, 0, 0, 0, 3]);
+        whole[32] = 0xa0;
+        let sacks = |bytes: &[u8]| packet(bytes, 60).map(|packet| packet.sacks);
+        assert_eq!(sacks(&whole), Some([(9, 12), (u32::MAX, 3), (0, 0), (0, 0)]));
+        for length in 34..whole.len() {
+            assert_eq!(sacks(&whole[..length]), Some(Sacks::default()), "{length}");
+        }
+        for odd in [[5, 17], [5, 2], [5, 0], [5, 40], [8, 1], [5, 10]] {
+            let mut odd_one = whole.clone();
+            odd_one[42..44].copy_from_slice(&odd);
+            let blocks = sacks(&odd_one).unwrap();
+            assert!(blocks == Sacks::default() || odd == [5, 10] && blocks[0] == (9, 12), "{odd:?}: {blocks:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::rig::Rig;
 use crate::rule::{Rule, Seen, TrajectorySpan};
-use crate::trajectory::{Trajectory, TrajectoryPoint, median, quantile};
+use crate::trajectory::{Origin, Trajectory, TrajectoryPoint, median, quantile};
 
 const WHO: &str = "bbr";
 /// Seconds after which start-up and drain are over on the paths here (our choice).
@@ -191,6 +191,9 @@ fn is_probing(point: &TrajectoryPoint) -> bool {
 }
 
 fn cwnd_gain(of: &Trajectory) -> Result<Seen, &'static str> {
+    if of.origin == Origin::Packets {
+        return Err("packets show what is in flight, which its pace keeps below the window");
+    }
     let rtt = of.min_rtt().ok_or("no round trip is known")?;
     let bandwidth = of.bandwidth().ok_or("nothing was delivered")?;
     let product = bandwidth * 1e6 / 8.0 * rtt / of.mss;
@@ -202,7 +205,7 @@ fn cwnd_gain(of: &Trajectory) -> Result<Seen, &'static str> {
 fn lossy(of: &Trajectory) -> Result<Seen, &'static str> {
     let rate = of.facts.rate_mbps.ok_or("the path's rate is not known")?;
     let losses = of.losses.iter().filter(|at| **at > STEADY).count();
-    if losses < 20 && of.origin != crate::trajectory::Origin::Kernel {
+    if losses < 20 && of.origin != Origin::Kernel {
         return Err("fewer than 20 losses");
     }
     let value = of.mbps(STEADY, of.end()) / rate;

@@ -141,7 +141,7 @@ impl Outside {
     /// A packet on the way back left its last hop. Its round trip, where one was timed.
     pub(super) fn acknowledged(&mut self, at: Time, packet: &[u8]) -> Option<Nanos> {
         let Some((Connection::Tcp { tcp, .. }, Some(segment))) = self.connection(packet, false) else { return None };
-        tcp.acknowledged(at.as_nanos() as i64, &segment)?.rtt.map(Nanos::from_nanos)
+        tcp.acknowledged(at.as_nanos() as i64, &segment, &[])?.rtt.map(Nanos::from_nanos)
     }
 
     /// From its first packet to the last of its data that arrived.
@@ -208,7 +208,7 @@ fn segment(bytes: &[u8]) -> Option<SeenSegment> {
         bytes: u32::try_from(bytes.len().checked_sub(length)?).ok()?,
         syn,
         control: syn || fin || reset,
-        closed: header[14..16] == [0, 0],
+        window: u16::from_be_bytes([header[14], header[15]]),
     })
 }
 
