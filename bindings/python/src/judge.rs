@@ -9,6 +9,7 @@ use paceline_conform::suite::{self, Score};
 use paceline_conform::{capture, rules, said, watch};
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounded, Bounds};
+use paceline_lab::programs::ProgramSettings;
 use paceline_lab::run::World;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -81,7 +82,7 @@ pub(crate) fn conform(
     if let Some(contestant) = run {
         let course = Course::default();
         let contestants = [(contestant, rules_of.clone())];
-        let judge = || suite::judge(&contestants, World::Sim, threads, &course);
+        let judge = || suite::judge(&contestants, World::Sim, threads, &ProgramSettings::default(), &course);
         scores = course.conduct(py, progress, |_| Ok(()), judge)?.map_err(broken)?;
     }
     let choice = Choice { trace: chosen.0, flow: chosen.1.as_deref(), or_most: false };

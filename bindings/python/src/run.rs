@@ -154,7 +154,7 @@ pub(crate) fn run(
     let world = if real { World::Real } else { World::Sim };
     let programs = ProgramSettings { run: run_programs, keep, skip_missing: false };
     permitted(first, world, &programs).map_err(|problem| {
-        let text = problem.to_string().replace("--effective shows", "Scenario.effective() shows");
+        let text = problem.to_string().replace("race --effective shows", "Scenario.effective() shows");
         let text = text.replace("add --run-programs", "add run_programs=True");
         error::scenario_error(py, Some("contestants"), text)
     })?;

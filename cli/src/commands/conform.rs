@@ -1,5 +1,6 @@
 //! `paceline conform`: whether controllers do what their specifications say.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +16,9 @@ use paceline_conform::{rules, said, watch};
 use paceline_files::is_standard;
 use paceline_lab::contestant::Contestant;
 use paceline_lab::input::{self, Bounded, Bounds};
+use paceline_lab::programs::ProgramSettings;
 use paceline_lab::run::World;
+use paceline_lab::scenario::read_programs;
 
 use super::{check_file, check_folder, count, save};
 use crate::exit::unless_failed;
@@ -24,7 +27,7 @@ use crate::progress::{Announce, Bar};
 /// Judge what controllers do by the rules of their specifications: RFCs, papers, Linux (docs/guide/conformance.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Who is judged: NAME or NAME@VIA; all that have rules where nothing is named. With --script who takes the place of its controller.
+    /// Who is judged: NAME, NAME@VIA or NAME@program; all that have rules where nothing is named. With --script who takes the place of its controller.
     #[arg(value_name = "CONTESTANT")]
     contestants: Vec<String>,
     /// The controller whose rules are judged: reno, cubic, bbr, copa, dctcp or prague; without it the contestant's own.
@@ -34,6 +37,15 @@ pub(crate) struct Args {
     /// Needs root or user namespaces.
     #[arg(long)]
     pub(crate) real: bool,
+    /// With --real: the tables [programs.NAME] of contestants NAME@program, judged by the qlog that the sender leaves, or by its packets.
+    #[arg(long, value_name = "FILE", requires = "real")]
+    programs: Option<PathBuf>,
+    /// Run the commands of these programs; each is printed before. Read them first.
+    #[arg(long, requires = "programs")]
+    run_programs: bool,
+    /// Keep what programs write, and the captures, in this folder.
+    #[arg(long, value_name = "DIR", requires = "run_programs")]
+    keep: Option<PathBuf>,
     /// A qlog (today's schemas, version 0.3 or 0.4, draft-00 to draft-02) of another sender; needs --as. May be given again.
     #[arg(long, value_name = "FILE", requires = "rules_of")]
     qlog: Vec<PathBuf>,
@@ -86,8 +98,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let files = files(args)?;
     let contestants = contestants(args, &known, !files.is_empty())?;
     let world = if args.real { World::Real } else { World::Sim };
+    let programs = ProgramSettings { run: args.run_programs, keep: args.keep.clone(), skip_missing: false };
     let mut scores = Bar::during("{msg}  {bar:40} {pos}/{len} runs, {elapsed}", Announce::OnTerminals, |bar| {
-        judge(&contestants, world, args.threads, bar)
+        judge(&contestants, world, args.threads, &programs, bar)
     })?;
     scores.extend(files);
     say(args, &said::json_lines(&scores), &said::table(&scores))?;
@@ -121,14 +134,20 @@ fn contestants(args: &Args, known: &[&str], have_files: bool) -> anyhow::Result<
             .map_or_else(|| all.iter().map(|name| (*name).to_owned()).collect(), |name| vec![name.clone()]),
         named => named.to_vec(),
     };
+    let programs = args.programs.as_ref().map(|path| read_programs("--programs", path)).transpose()?;
     let mut found = Vec::new();
     for name in names {
         let contestant = said::contestant(&name)?;
-        let own = contestant.controller.entry().name;
-        let Some(rules_of) = args.rules_of.as_deref().or(known.contains(&own).then_some(own)) else {
+        if contestant.is_program() && programs.is_none() {
+            bail!("'{name}': which commands it is says a file; give --programs, such as scenarios/programs.toml");
+        }
+        let contestant = contestant.bound(programs.as_ref().unwrap_or(&BTreeMap::new()))?;
+        let own = said::own_rules(&contestant);
+        let Some(rules_of) = args.rules_of.clone().or_else(|| Some(own.clone()).filter(|own| known.contains(&&**own)))
+        else {
             bail!("'{name}': there are no rules for '{own}'; give --as with one of {}", known.join(", "));
         };
-        found.push((contestant, rules_of.to_owned()));
+        found.push((contestant, rules_of));
     }
     Ok(found)
 }

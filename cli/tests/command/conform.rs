@@ -97,6 +97,8 @@ fn refusals_name_the_place_and_the_fix() {
             "--flow: it chooses in captures and qlogs",
         ),
         (&["conform", "--qlog", "old.qlog"], "--as"),
+        (&["conform", "own@program"], "'own@program': which commands it is says a file; give --programs, such as"),
+        (&["conform", "own@program", "--programs", "small.toml"], "--real"),
         (
             &["evaluate", "copa", "--only", "harms"],
             "--only: there is no question or section 'harms'; name some of collapse, alone",

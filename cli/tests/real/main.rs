@@ -2,6 +2,7 @@
 //! is slow, but it loses no bytes and counts right.
 #![cfg(target_os = "linux")]
 
+mod conform;
 mod icn;
 mod links;
 mod logs;
@@ -37,14 +38,16 @@ fn run(scenario: &str, args: &[&str]) -> Output {
 
 /// As [`run`], with programs from these places.
 fn run_in(places: Option<&OsStr>, scenario: &str, args: &[&str]) -> Output {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scenario.toml");
     std::fs::write(&file, scenario).unwrap();
+    command(places, &[&["race", file.to_str().unwrap(), "--real"], args].concat(), PATIENCE)
+}
+
+/// Runs paceline to its end, which it reaches within this time.
+fn command(places: Option<&OsStr>, args: &[&str], within: Duration) -> Output {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut child = Command::new(env!("CARGO_BIN_EXE_paceline"))
-        .arg("race")
-        .arg(&file)
-        .arg("--real")
         .args(args)
         .envs(places.map(|places| ("PATH", places)))
         .stdin(Stdio::null())
@@ -54,9 +57,9 @@ fn run_in(places: Option<&OsStr>, scenario: &str, args: &[&str]) -> Output {
         .unwrap();
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > within {
             let _ = child.kill();
-            panic!("the race did not end");
+            panic!("it did not end");
         }
         thread::sleep(Duration::from_millis(20));
     }

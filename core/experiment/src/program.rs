@@ -4,6 +4,7 @@
 //! known by their addresses. `docs/guide/programs.md` has the keys and the variables that its commands find.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use paceline_cc::names::is_plain;
@@ -223,6 +224,8 @@ impl ProgramPlaces {
 pub struct ProgramOutcome {
     /// What its command `version` said.
     pub version: Option<String>,
+    /// The addresses of its sender and of its receiver, of IPv4 and of IPv6 where it has them.
+    pub addresses: Vec<[IpAddr; 2]>,
     /// When its active side was started.
     pub start: Time,
     /// How each side ended.

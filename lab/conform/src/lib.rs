@@ -8,6 +8,7 @@ pub mod evaluate;
 pub mod pace;
 pub mod page;
 pub mod profile;
+mod program;
 pub mod qlog;
 pub mod read;
 pub mod ride;

@@ -136,7 +136,7 @@ fn row(judged: &JudgedRule) -> Row<'_> {
 
 /// One trajectory with the rules that were judged on it.
 fn draw(score: &Score, index: usize) -> Option<Figure> {
-    let trajectory = &score.trajectories[index];
+    let trajectory = score.trajectories.get(index).filter(|trajectory| trajectory.hidden.is_none())?;
     let rules: Vec<&JudgedRule> = score.judged.iter().filter(|judged| judged.trajectory == index).collect();
     let rig = rules.first()?.rule.rig;
     let label =

@@ -1,5 +1,5 @@
 //! A contestant on a rig, watched: by every event of a controller in this process; of the kernel's own TCP, in real time, by samples of
-//! `TCP_INFO`.
+//! `TCP_INFO`; of a program that is not ours from outside.
 
 use std::collections::BTreeSet;
 use std::slice;
@@ -9,10 +9,12 @@ use std::time::Duration;
 use paceline_cc::{Ability, Nanos};
 use paceline_experiment::{Outcome, SharedTap};
 use paceline_lab::contestant::Contestant;
+use paceline_lab::programs::Programs;
 use paceline_lab::run::{self, Observers, World};
 use paceline_lab::runner::{Attempt, Task, TaskLabel};
 
 use crate::cases::Case;
+use crate::program::Outside;
 use crate::rig::{Rig, RigError};
 use crate::rules;
 use crate::trajectory::{FlowPhase, Origin, Trajectory, TrajectoryPoint};
@@ -27,16 +29,18 @@ const DOUBTFUL: &str = "NOT to be trusted: on this busy machine over 1 % of the 
 
 /// One contestant on one rig. In real time [`paceline_lab::real::acquire`] comes first.
 #[derive(Clone, Debug)]
-pub struct Ride {
+pub struct Ride<'a> {
     /// Who.
     pub contestant: Contestant,
     /// On what path.
     pub rig: Rig,
     /// Where.
     pub world: World,
+    /// Of a program that is not ours: it is ready to run.
+    pub programs: Option<&'a Programs>,
 }
 
-impl Ride {
+impl Ride<'_> {
     /// The variables that the rules of its rig look at.
     fn needs(&self) -> Vec<&'static str> {
         let here = rules::all().filter(|rule| rule.rig == self.rig);
@@ -50,7 +54,7 @@ impl Ride {
     }
 }
 
-impl Task for Ride {
+impl Task for Ride<'_> {
     type Output = Trajectory;
     type Error = RigError;
 
@@ -79,10 +83,17 @@ impl Task for Ride {
         let (origin, sample_every) = self.watching();
         let watch = Arc::new(Mutex::new(FlowWatch::new(&name, 0, origin).with_variables(self.needs())));
         let tap = Some(Arc::clone(&watch) as SharedTap);
-        let observers = Observers { sample_every, tap, ..Observers::default() };
+        let outside = self.programs.map(|programs| Outside::new(programs, &self.contestant, self.rig));
+        let (pcap, programs) = outside.as_ref().map(|one| (one.capture.clone(), one.places.clone())).unzip();
+        let observers = Observers { sample_every, tap, pcap, programs, ..Observers::default() };
         let ended = run::run(&plan, &self.contestant, self.world, &observers)?;
         let mut trajectory = watch.lock().unwrap_or_else(PoisonError::into_inner).trajectory();
-        if self.world.is_real() {
+        let program = ended.outcome.flows.first().and_then(|flow| flow.program.as_ref());
+        if let (Some(outside), Some(program)) = (&outside, program) {
+            trajectory = outside.trajectory(&name, program)?;
+            outside.over();
+        }
+        if self.world.is_real() && trajectory.hidden.is_none() {
             if trajectory.points.is_empty() {
                 let mss = ended.flows.first().map_or(1448.0, |flow| f64::from(flow.mss));
                 trajectory = sampled(&name, &ended.outcome, mss);

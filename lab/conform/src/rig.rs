@@ -1,10 +1,12 @@
 //! The paths on which rules are judged: scenarios, each with one flow of the contestant that is watched.
 
 use paceline_lab::contestant::Contestant;
+use paceline_lab::programs::ProgramsError;
 use paceline_lab::run::RunError;
 use paceline_lab::scenario::{Options, Plan, ScenarioError, Source};
 
 use crate::cases::Case;
+use crate::read::FileError;
 use crate::trajectory::Facts;
 
 /// A path with what happens on it.
@@ -101,6 +103,11 @@ impl Rig {
         }
     }
 
+    /// Whether an application of ours writes what is sent on it.
+    pub fn has_application(self) -> bool {
+        self.parts().flows.contains("workload") || self.case().is_some_and(|case| !case.flow.is_empty())
+    }
+
     /// In one line.
     pub fn about(self) -> String {
         if let Self::Case(case) = self {
@@ -136,7 +143,13 @@ impl Rig {
         if let Some((name, trace)) = self.case().and_then(Case::trace) {
             source = source.with_trace(name, trace);
         }
-        source.plans()?.into_iter().next().ok_or(RigError::NoRun)
+        if let Some(program) = contestant.via.program() {
+            source = source.with_program(program.as_ref().clone());
+        }
+        let mut plan = source.plans()?.into_iter().next().ok_or(RigError::NoRun)?;
+        // With its options, which for the scenario are defaults.
+        plan.scenario.contestants = vec![contestant.clone()];
+        Ok(plan)
     }
 }
 
@@ -177,6 +190,17 @@ pub enum RigError {
     /// Its world cannot run it, or did not reach the end.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// Its program cannot run, or may not.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+    /// What its program left cannot be read.
+    #[error("{contestant}: {problem}")]
+    Left {
+        /// Whose program.
+        contestant: String,
+        /// The file, and what is wrong with it.
+        problem: FileError,
+    },
     /// The real world left no points.
     #[error("{0}: the run left no samples of its flow; report it")]
     NoSamples(String),

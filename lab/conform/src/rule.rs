@@ -95,6 +95,9 @@ impl Rule {
     /// Judges a trajectory.
     pub fn judge(&self, of: &Trajectory) -> RuleVerdict {
         let (low, high) = self.expect;
+        if let Some(why) = &of.hidden {
+            return RuleVerdict::NotSeen(why.clone());
+        }
         if let Some(name) = self.needs.iter().find(|name| !of.variables.contains_key(**name)) {
             return RuleVerdict::NotSeen(format!("it needs the controller's variable '{name}', which is not there"));
         }

@@ -26,6 +26,15 @@ pub fn contestant(text: &str) -> Result<Contestant, Box<ContestantError>> {
     over(first).or_else(|error| over(then).map_err(|_| error))
 }
 
+/// Whose rules it is judged by where nothing else is said: its controller's; of a program that is not ours those of its option `cc`, or
+/// of the TCP that its host is to use.
+pub fn own_rules(contestant: &Contestant) -> String {
+    match contestant.via.program() {
+        Some(program) => program.options.get("cc").or(program.congestion.as_ref()).unwrap_or(&program.name).clone(),
+        None => contestant.controller.entry().name.to_owned(),
+    }
+}
+
 /// All rules of all scores, for a terminal.
 pub fn table(scores: &[Score]) -> String {
     let mut text = String::new();

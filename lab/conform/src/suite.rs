@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use paceline_lab::contestant::Contestant;
+use paceline_lab::programs::{ProgramSettings, Programs};
 use paceline_lab::run::World;
 use paceline_lab::runner::{Progress, Runner, RunnerError};
 
+use crate::program;
 use crate::ride::Ride;
 use crate::rig::{Rig, RigError};
 use crate::rule::{Rule, RuleVerdict};
@@ -72,6 +74,7 @@ impl Score {
 
     /// Judges the rules of `controller` on the trajectory of each rule's rig.
     pub fn of_rigs(name: &str, controller: &str, on: &[(Rig, Trajectory)]) -> Self {
+        let seen = on.iter().find(|(_, trajectory)| trajectory.hidden.is_none()).or(on.first());
         let judged = rules::of(controller).into_iter().filter_map(|rule| {
             let trajectory = on.iter().position(|(rig, _)| *rig == rule.rig)?;
             Some(JudgedRule { rule, verdict: rule.judge(&on[trajectory].1), trajectory })
@@ -79,7 +82,7 @@ impl Score {
         Self {
             name: name.to_owned(),
             rules_of: controller.to_owned(),
-            origin: on.first().map_or("", |(_, trajectory)| trajectory.origin.name()),
+            origin: seen.map_or("", |(_, trajectory)| trajectory.origin.name()),
             judged: judged.collect(),
             trajectories: on.iter().map(|(_, trajectory)| trajectory.clone()).collect(),
         }
@@ -95,6 +98,7 @@ pub fn rigs(controller: &str) -> Vec<Rig> {
 }
 
 /// Runs each contestant on the rigs of the rules of the controller named beside it, and judges. `threads` at once ([`World::threads`]).
+/// A program that is not ours runs on those on which it can be judged from outside, and where `programs` permits it.
 ///
 /// # Errors
 /// When a contestant cannot run there.
@@ -102,6 +106,7 @@ pub fn judge(
     contestants: &[(Contestant, String)],
     world: World,
     threads: usize,
+    programs: &ProgramSettings,
     progress: &dyn Progress,
 ) -> Result<Vec<Score>, RunnerError<RigError>> {
     let runs: Vec<(usize, Rig)> = contestants
@@ -111,12 +116,28 @@ pub fn judge(
         // Cases in which a controller triggers something are of the simulator: what applications do cannot change in real time.
         .filter(|(_, rig)| !world.is_real() || rig.case().is_none_or(|case| case.whens() == 0))
         .collect();
-    let ride = |(index, rig): &(usize, Rig)| Ride { contestant: contestants[*index].0.clone(), rig: *rig, world };
-    let rides: Vec<Ride> = runs.iter().map(ride).collect();
-    let ended = Runner::new(world.threads(threads), progress).all(&rides)?;
+    let ready: Vec<Option<Programs>> = contestants
+        .iter()
+        .map(|(contestant, rules_of)| program::ready(contestant, rules_of, world, programs, progress))
+        .collect::<Result<_, _>>()
+        .map_err(RunnerError::Refused)?;
+    let hidden = |(index, rig): &(usize, Rig)| {
+        let (contestant, rules_of) = &contestants[*index];
+        contestant.is_program().then(|| program::hidden(*rig, rules_of)).flatten()
+    };
+    let ride = |(index, rig): &(usize, Rig)| {
+        let (contestant, programs) = (contestants[*index].0.clone(), ready[*index].as_ref());
+        Ride { contestant, rig: *rig, world, programs }
+    };
+    let rides: Vec<Ride<'_>> = runs.iter().filter(|run| hidden(run).is_none()).map(ride).collect();
+    let mut ended = Runner::new(world.threads(threads), progress).all(&rides)?.into_iter();
     let mut by: BTreeMap<usize, Vec<(Rig, Trajectory)>> = BTreeMap::new();
-    for ((index, rig), trajectory) in runs.into_iter().zip(ended) {
-        by.entry(index).or_default().push((rig, trajectory));
+    for run in runs {
+        let trajectory = match hidden(&run) {
+            Some(why) => Some(Trajectory::hidden(&contestants[run.0].0.to_string(), why)),
+            None => ended.next(),
+        };
+        by.entry(run.0).or_default().extend(trajectory.map(|trajectory| (run.1, trajectory)));
     }
     let score = |(index, on): (usize, Vec<(Rig, Trajectory)>)| {
         let (contestant, rules_of) = &contestants[index];

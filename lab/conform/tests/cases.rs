@@ -8,13 +8,14 @@ use paceline_cc::registry::{Definition, register};
 use paceline_conform::said;
 use paceline_conform::suite::{Score, judge};
 use paceline_lab::contestant::Contestant;
+use paceline_lab::programs::ProgramSettings;
 use paceline_lab::run::World;
 use paceline_lab::runner::Unwatched;
 
 fn scores(contestants: &[&str]) -> Vec<Score> {
     let parsed = |text: &&str| text.parse::<Contestant>().unwrap_or_else(|error| panic!("{error}"));
     let judged: Vec<_> = contestants.iter().map(|text| (parsed(text), "bbr3".to_owned())).collect();
-    judge(&judged, World::Sim, 0, &Unwatched).unwrap_or_else(|error| panic!("{error}"))
+    judge(&judged, World::Sim, 0, &ProgramSettings::default(), &Unwatched).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// `bbr3` with this change, as a controller of its own.

@@ -519,6 +519,6 @@ fn a_bad_capture_is_one_line() {
 #[test]
 fn a_run_is_the_same_every_time() {
     use paceline_lab::runner::Task;
-    let task = Ride { contestant: "reno@tcp".parse().unwrap(), rig: Rig::Short, world: World::Sim };
+    let task = Ride { contestant: "reno@tcp".parse().unwrap(), rig: Rig::Short, world: World::Sim, programs: None };
     assert_eq!(task.run().unwrap().output, task.run().unwrap().output);
 }

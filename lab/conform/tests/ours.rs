@@ -7,12 +7,13 @@ use paceline_cc::reno::Reno;
 use paceline_cc::window::{Policy, Signal, SlowStart, Window, WindowController};
 use paceline_cc::{Ack, Controller, Ecn, Env, Spec, Time};
 use paceline_conform::suite::{Score, judge};
+use paceline_lab::programs::ProgramSettings;
 use paceline_lab::run::World;
 use paceline_lab::runner::Unwatched;
 
 fn score(contestant: &str, rules_of: &str) -> Score {
     let contestant = contestant.parse().unwrap_or_else(|error| panic!("{error}"));
-    let scores = judge(&[(contestant, rules_of.to_owned())], World::Sim, 0, &Unwatched);
+    let scores = judge(&[(contestant, rules_of.to_owned())], World::Sim, 0, &ProgramSettings::default(), &Unwatched);
     scores.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 

@@ -36,7 +36,7 @@ pub struct ProgramSettings {
 pub enum ProgramsError {
     /// It was not permitted.
     #[error(
-        "{contestant}: it is commands of the scenario, which run only when asked: read them (--effective shows them), and add --run-programs"
+        "{contestant}: it is commands of a file, which run only when asked: read them (race --effective shows them), and add --run-programs"
     )]
     NotPermitted {
         /// The first contestant that is a program.
@@ -152,9 +152,14 @@ impl Programs {
         }
     }
 
+    /// Whether what they write stays.
+    pub fn keeps(&self) -> bool {
+        self.temporary.is_none()
+    }
+
     /// A run came to its end: what its programs wrote is not needed any more, unless it is to be kept.
     pub fn over(&self, places: &ProgramPlaces, record: &mut Record) {
-        if self.temporary.is_none() {
+        if self.keeps() {
             return;
         }
         for (index, flow) in record.flows.iter_mut().enumerate() {

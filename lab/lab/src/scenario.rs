@@ -33,6 +33,7 @@ mod when;
 use check::{MAX_SECONDS, MAX_SEED};
 pub use link::Link;
 pub use nodes::ContentNode;
+pub use programs::read_programs;
 pub use source::{Options, Plan, Source};
 pub use telemetry::{Forged, Telemetry};
 pub use when::When;

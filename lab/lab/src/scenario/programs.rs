@@ -41,19 +41,33 @@ pub(super) fn read(places: &Places<'_>, folder: &Path) -> Result<BTreeMap<String
     let mut all = match programs_from {
         Some(name) => {
             let path = folder.join(&name);
-            let text = input::read_text(&path, Bounds::SCENARIO).map_err(|error| {
-                let path = printable(&path.display().to_string(), 200);
-                let problem = format!("{path} cannot be read ({error}); name a file with tables [programs.NAME]");
-                places.at("programs_from", problem)
-            })?;
-            let file = path.display().to_string();
-            let places = Places::parse(&file, &text, &[])?;
-            named(&places, places.read::<ProgramsFile>()?.programs)?
+            let text = input::read_text(&path, Bounds::SCENARIO);
+            of_file(&path, &text.map_err(|error| places.at("programs_from", unreadable(&path, &error)))?)?
         }
         None => BTreeMap::new(),
     };
     all.extend(named(places, programs)?);
     Ok(all)
+}
+
+/// The programs of a file that `option` names, by their names.
+///
+/// # Errors
+/// When it cannot be read, or is wrong: at its place.
+pub fn read_programs(option: &str, path: &Path) -> Result<BTreeMap<String, Program>, ScenarioError> {
+    let wrong = |error| ScenarioError::Option { option: option.to_owned(), problem: unreadable(path, &error) };
+    of_file(path, &input::read_text(path, Bounds::SCENARIO).map_err(wrong)?)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> String {
+    let path = printable(&path.display().to_string(), 200);
+    format!("{path} cannot be read ({error}); name a file with tables [programs.NAME]")
+}
+
+fn of_file(path: &Path, text: &str) -> Result<BTreeMap<String, Program>, ScenarioError> {
+    let file = path.display().to_string();
+    let places = Places::parse(&file, text, &[])?;
+    named(&places, places.read::<ProgramsFile>()?.programs)
 }
 
 /// Programs that know their names, each checked.

@@ -58,6 +58,8 @@ pub struct Source {
     options: Options,
     /// Traces that are at hand without a file.
     known: Traces,
+    /// Programs that are.
+    programs: BTreeMap<String, Program>,
 }
 
 /// Traces by the name under which a scenario knows them.
@@ -93,13 +95,13 @@ impl Source {
         let text = input::read_text(path, Bounds::SCENARIO)
             .map_err(|source| ScenarioError::Read { file: file.clone(), source })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Self { file, folder, text, options, known: Traces::new() })
+        Ok(Self { file, folder, text, options, known: Traces::new(), programs: BTreeMap::new() })
     }
 
     /// A text that stands for a file of this name in the current folder.
     pub fn from_text(file: &str, text: &str, options: Options) -> Self {
         let (file, text) = (file.to_owned(), text.to_owned());
-        Self { file, folder: PathBuf::new(), text, options, known: Traces::new() }
+        Self { file, folder: PathBuf::new(), text, options, known: Traces::new(), programs: BTreeMap::new() }
     }
 
     /// Looks for its traces in this folder.
@@ -113,6 +115,13 @@ impl Source {
     #[must_use]
     pub fn with_trace(mut self, name: &str, trace: Arc<Trace>) -> Self {
         self.known.insert(name.to_owned(), trace);
+        self
+    }
+
+    /// Takes this program as if the scenario had it.
+    #[must_use]
+    pub fn with_program(mut self, program: Program) -> Self {
+        self.programs.insert(program.name.clone(), program);
         self
     }
 
@@ -149,7 +158,8 @@ impl Source {
         self.check_options()?;
         let settings = self.settings()?;
         let places = Places::parse(&self.file, &self.text, &settings)?;
-        let programs = programs::read(&places, &self.folder)?;
+        let mut programs = programs::read(&places, &self.folder)?;
+        programs.extend(self.programs.clone());
         // The seed, to draw with, stands outside every range.
         let (first, _, notes) = self.draw(&places, &programs, Seed(0))?;
         let race = Seed(first.seed);

@@ -152,12 +152,9 @@ impl Programs {
 
     /// By which addresses the tap knows the flows.
     pub(super) fn addresses(&self) -> Vec<Option<StubAddresses>> {
-        let of = |site: &Site| {
-            let both = [Some(IpAddr::V4(site.ipv4)), site.ipv6.map(IpAddr::V6)];
-            both.into_iter().flatten().collect()
-        };
         let addresses = |staged: &Arc<Staged>| {
-            let [sender, receiver] = staged.sites.each_ref().map(of);
+            let (sender, receiver) =
+                staged.addresses().into_iter().map(|[sender, receiver]| (sender, receiver)).unzip();
             StubAddresses { sender, receiver }
         };
         self.flows.iter().map(|staged| staged.as_ref().map(addresses)).collect()
@@ -183,6 +180,13 @@ impl Programs {
 }
 
 impl Staged {
+    /// Those of the sender and of the receiver.
+    fn addresses(&self) -> Vec<[IpAddr; 2]> {
+        let [from, to] = &self.sites;
+        let six = from.ipv6.zip(to.ipv6).map(|(from, to)| [from, to].map(IpAddr::V6));
+        [[from.ipv4, to.ipv4].map(IpAddr::V4)].into_iter().chain(six).collect()
+    }
+
     fn site(&self, side: Side) -> &Site {
         &self.sites[usize::from(side == Side::Receiver)]
     }

@@ -195,6 +195,7 @@ impl Course {
         let end = self.active.as_ref().map_or(self.start, |active| active.outcome().ended);
         let outcome = ProgramOutcome {
             version: self.staged.surroundings.version.clone(),
+            addresses: self.staged.addresses(),
             start: started,
             sender,
             receiver,
