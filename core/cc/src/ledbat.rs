@@ -1,16 +1,18 @@
 //! LEDBAT and LEDBAT++: background transport, which gives way to all others by keeping the delay that it adds below a target
 //! (RFC 6817; draft-irtf-iccrg-ledbat-plus-plus-06, of which the sections below are).
 //!
-//! The queueing delay is what a packet took less the smallest that one has taken. LEDBAT takes it one way, where the receiver has a
-//! clock, and believes its smallest delay for ten minutes; LEDBAT++ takes round trips, and falls silent for two of them now and
-//! then, in which the queue empties and the smallest is measured anew. So a flow that begins in another one's queue does not keep
-//! it for the path. A receiver of named content runs the same on its requests.
+//! The queueing delay is what a packet took less the smallest that one has taken in the last ten minutes. LEDBAT takes it one way, where
+//! the receiver has a clock; LEDBAT++ takes round trips, and falls silent for two of them now and then, in which its own queue
+//! empties. So a flow that begins in another one's queue does not keep it for the path. A receiver of named content runs the same on
+//! its requests.
 //!
 //! What differs from the sources, and why:
 //! - LEDBAT's window loses at most what it would gain at an empty queue: the RFC sets no bound (our choice).
 //! - Its slow start, which the RFC leaves open, ends at half the target (our choice).
 //! - Above the target LEDBAT++ decreases by the draft's formula, below it the window grows by the gain alone: read below the
 //!   target too, the formula would grow by a window each round trip.
+//! - A slowdown that measures more than before says nothing: others keep a queue, or the path is longer, which ten minutes tell apart. So
+//!   do a kernel module and a model of ns-3 that follow the draft's version 01.
 //! - Where the one-way delay has risen and the round trip has not, the clocks run apart: the base follows (`skew`).
 
 use crate::controller::{
@@ -175,7 +177,6 @@ impl Ledbat {
         // Losses of what left until now have their answer.
         self.reduced = now;
         self.slowdown.begin(now, self.srtt);
-        self.delays.remeasure();
     }
 
     fn check_ramp(&mut self, now: Time) {
@@ -215,8 +216,7 @@ impl Ledbat {
     /// What an acknowledgement says.
     fn take(&mut self, ack: &Ack<'_>) {
         self.srtt = ack.srtt;
-        let measured_from = self.slowdown.measures_from(self.phase == Phase::Held);
-        self.delays.observe(ack, measured_from);
+        self.delays.observe(ack);
         if let Some(newest) = ack.packets.last().filter(|_| ack.echo && self.ecn != Ecn::Off) {
             self.reduce(ack.now, newest.sent_at);
             return;
@@ -239,10 +239,7 @@ impl Ledbat {
                     self.begin_slowdown(ack.now);
                 }
             }
-            Phase::Held if self.slowdown.is_measured(ack.now) => {
-                self.delays.renew();
-                self.phase = Phase::Ramp;
-            }
+            Phase::Held if self.slowdown.is_measured(ack.now) => self.phase = Phase::Ramp,
             Phase::Held => {}
             Phase::Ramp => {
                 self.slow_start(acked, limited);

@@ -88,6 +88,8 @@ fn larger(one: f64, other: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+
     use super::*;
 
     #[test]
@@ -110,6 +112,23 @@ mod tests {
         assert_eq!(max.packets(), 12.0);
         max.restore(15.0);
         assert_eq!(max.bound(20.0, 40.0, |m| 2.0 * m), 30.0);
+    }
+
+    /// Windows and flights by chance: what is asked for is never cut, and maxFS is a flight that was, or the initial window.
+    #[test]
+    fn nothing_is_cut_and_no_flight_made_up() {
+        let mut rng = rand_pcg::Pcg64::seed_from_u64(3);
+        let (mut max, mut window, mut most) = (MaxFlight::new(10.0, 1.0), 10.0, 10.0_f64);
+        for _ in 0..100_000 {
+            let in_flight = rng.random_range(0..60);
+            max.update(in_flight, window);
+            most = most.max(in_flight as f64);
+            let asked = rng.random_range(1.0..60.0);
+            let after = max.bound(window, asked, |m| 2.0 * m);
+            assert!(after <= asked.max(window) && after >= asked.min(window), "{window}, {asked}: {after}");
+            assert!(max.packets() <= most + 1.0, "{} of {most}", max.packets());
+            window = after;
+        }
     }
 
     #[test]

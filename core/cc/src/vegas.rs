@@ -281,6 +281,16 @@ mod tests {
             round(&mut vegas, &mut window, number, 130.0, 1);
         }
         assert!((0.4..0.5).contains(&(window.cwnd - before)), "ten acknowledgements of a packet: {}", window.cwnd);
+        // Of a window each: a packet a round trip.
+        let before = window.cwnd;
+        for number in 11..21 {
+            let packets = window.cwnd as u32;
+            let mut ack = ack(Time::from_millis(100 * number), Nanos::from_millis(130), packets);
+            (ack.una, ack.next) = (100 * number + 1, 100 * (number + 1));
+            vegas.observe(&ack, &window);
+            vegas.grow(&ack, &mut window);
+        }
+        assert!((9.5..=10.0).contains(&(window.cwnd - before)), "ten round trips: {}", window.cwnd);
     }
 
     #[test]

@@ -126,3 +126,15 @@ fn an_undone_reduction_gives_the_flight_back() {
     (0..3).for_each(|_| drop(flow.round(15)));
     assert_eq!(flow.controller.window() / MSS, 41, "forty packets have been in flight");
 }
+
+/// RFC 7661 would have halved it meanwhile. What has been carried stays permitted, and no more.
+#[test]
+fn a_window_unused_for_a_minute_permits_what_its_largest_flight_did() {
+    let mut flow = Flow::new("reno");
+    flow.round(10);
+    for _ in 0..600 {
+        flow.round(1);
+    }
+    assert_eq!(flow.controller.window() / MSS, 20, "a minute of single packets");
+    assert_eq!(flow.round(20).last(), Some(&40));
+}

@@ -1,11 +1,11 @@
 //! HPCC in a closed loop whose hop reports: alone, in company, with newcomers, where the rate changes and where the medium loses.
 //! 20 ms, reports with capacities and each 10 ms unless said.
 
-use crate::common::{bulk, jain};
+use crate::common::{Tampering, bulk, jain, mean, tampered, variable};
 use crate::steering::{COUNTED, binned, listening, radio};
 use crate::topology::{link, topology};
 use paceline_cc::{Nanos, Rate, Time};
-use paceline_experiment::{Flow, Topology, Via};
+use paceline_experiment::{Config, Flow, Seed, Topology, Via};
 use paceline_path::{Direction, Rates};
 use paceline_sim::Body;
 
@@ -94,4 +94,43 @@ fn without_reports_it_is_cubic() {
         bins.mbps(0, 0, 200)
     });
     assert_eq!(rates[0], rates[1]);
+}
+
+/// What the newest report says of the link, beside what it did: hops count no bytes that left, and queue, arrivals and flows say as much.
+#[test]
+fn what_a_link_sent_is_known_without_a_counter() {
+    for count in [1, 2, 4, 8] {
+        let config = Config {
+            seed: Seed(1),
+            duration: Nanos::from_secs(30),
+            topology: path(330),
+            flows: (0..count).map(|_| flow(0)).collect(),
+            cross: Vec::new(),
+            sample_every: Some(Nanos::from_millis(1)),
+        };
+        let series = paceline_sim::run(config, None).series.unwrap();
+        let sent: f64 = series.flows.iter().map(|flow| mean(&flow.throughput_mbps[10_000..]) / 100.0).sum();
+        let queue: Vec<f64> = series.queue_bytes[10_000..].iter().map(|bytes| *bytes as f64).collect();
+        // Of a path of 20 ms.
+        let full = sent + mean(&queue) / 250_000.0;
+        let said = mean(&variable(&series.flows[0], "utilisation_newest")[10_000..]);
+        assert!((said - full).abs() < 0.03, "{count} flows: {said}, and it was {full}");
+    }
+}
+
+/// Reports come beside the packets here. Where each names one, round trips are known by positions and not by time: throughput is the same.
+#[test]
+fn a_report_need_not_come_with_a_packet() {
+    let carried = tampered("hpcc", Tampering::Carried);
+    for count in [1, 4] {
+        let run = |name: &str| {
+            let flows = (0..count).map(|_| listening(name, COUNTED)).collect();
+            let (outcome, bins) = binned(path(330), flows, 1, 20);
+            let used: f64 = (0..count).map(|flow| bins.mbps(flow, 20, 200)).sum();
+            (used, outcome.flows[0].queue.quantile_ms(0.5).unwrap())
+        };
+        let (beside, with) = (run("hpcc"), run(&carried));
+        assert!((with.0 / beside.0 - 1.0).abs() < 0.1, "{count} flows: {beside:?}, {with:?}");
+        assert!((with.1 - beside.1).abs() < 0.4, "three packets; {count} flows: {beside:?}, {with:?}");
+    }
 }

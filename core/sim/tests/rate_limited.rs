@@ -19,7 +19,7 @@ use paceline_path::{Delay, Link, Path, QueueSpec, Schedule};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::common::RandomLoss;
+use crate::common::{Dumbbell, RandomLoss, Tampering, bulk, tampered};
 
 /// Packets of an application in a run, about.
 const PACKETS: f64 = 3_000.0;
@@ -208,5 +208,24 @@ fn what_grows_further_is_found() {
         let judge = |of: &Subject<'_>, findings| RateLimited::new(&name.parse().unwrap(), of.env.mss, findings);
         let mut found = (0..100).map(|number| Case::draw(number, &[(blinded.clone(), "tcp")]).run_with(&judge));
         assert!(found.any(|findings| findings.excess.is_some()), "{name}");
+    }
+}
+
+/// A bulk flow without pacing fills its window: to the byte it does what it would without the bound. Copa and Prague pace.
+#[test]
+fn a_flow_that_fills_its_window_is_not_bound() {
+    let windows = CONTROLLERS.iter().filter(|entry| RateLimited::judges_window(&entry.name.parse().unwrap()));
+    for entry in windows.filter(|entry| !matches!(entry.name, "copa" | "prague" | "rledbat")) {
+        let spec: Spec = entry.name.parse().unwrap();
+        let via = || if via("tcp").datapath().carries(&spec).is_ok() { via("tcp") } else { via("udp") };
+        let course = |name: &str| {
+            let limit = QueueBound::packets(50);
+            let outcome = Dumbbell { limit, ..Dumbbell::new(12.0, 40, vec![bulk(name, via())]) }.run(30);
+            let series = outcome.series.unwrap();
+            (series.flows[0].window_packets.clone(), series.queue_bytes, outcome.flows[0].sender.packets_sent)
+        };
+        let (bound, free) = (course(entry.name), course(&tampered(entry.name, Tampering::Fills)));
+        let differs = bound.0.iter().zip(&free.0).position(|(one, other)| one != other);
+        assert!(bound == free, "{}: at {differs:?} ms; {} and {} packets", entry.name, bound.2, free.2);
     }
 }

@@ -23,16 +23,43 @@ fn each_flow_keeps_a_few_packets_in_the_queue() {
     }
 }
 
-/// Up to 5 ms for each of a hundred packets in a round trip. Where they keep their order each waits for those before it, so that the smallest
-/// RTT of a round is seldom the path's: that is taken for a queue, and costs 14 %.
+/// So it is with a hundred of them, a millisecond apart, over a link that is idle as the last begins.
 #[test]
-fn jitter_in_order_costs_a_seventh_of_the_link() {
-    let jitter = Jitter { max: Some(Nanos::from_millis(5)), ..Jitter::default() };
-    let distance = Changing::steps(&[(Nanos::ZERO, Nanos::from_millis(20))]);
-    let delay = VaryingDelay::new(distance, Changing::steps(&[(Nanos::ZERO, jitter)]), 7);
-    let world = Dumbbell { delay: Some(Box::new(delay)), ..Dumbbell::new(30.0, 40, vec![flow("vegas", 0)]) };
-    let used = share(&world.run(60), 0, 10_000, 60_000);
-    assert!((0.8..0.95).contains(&used), "{used}");
+fn a_hundred_keep_a_hundred_times_as_much() {
+    let outcome = Dumbbell::new(1000.0, 40, (0..100).map(|index| flow("vegas", index)).collect()).run(12);
+    let held = waiting(&outcome, 8_000, 12_000);
+    assert!((150.0..=500.0).contains(&held), "{held}");
+}
+
+/// Up to 5 ms for each of a hundred packets in a round trip. Packets 5 ms apart have delays of their own, of which the smallest of a round is
+/// about the path's. Where they come closer and keep their order each waits for those before it, so that it seldom is: that is taken for a
+/// queue, and costs 14 %.
+#[test]
+fn jitter_costs_little_unless_packets_wait_for_each_other() {
+    let used = |mbps: f64, rtt_ms: u64| {
+        let jitter = Jitter { max: Some(Nanos::from_millis(5)), ..Jitter::default() };
+        let distance = Changing::steps(&[(Nanos::ZERO, Nanos::from_millis(rtt_ms / 2))]);
+        let delay = VaryingDelay::new(distance, Changing::steps(&[(Nanos::ZERO, jitter)]), 7);
+        let world = Dumbbell { delay: Some(Box::new(delay)), ..Dumbbell::new(mbps, rtt_ms, vec![flow("vegas", 0)]) };
+        share(&world.run(120), 0, 60_000, 120_000)
+    };
+    let (apart, close) = (used(2.4, 500), used(30.0, 40));
+    assert!(apart >= 0.95 && (0.8..0.95).contains(&close), "{apart} and {close}");
+}
+
+/// Brakmo and Peterson claim 37 to 71 % more throughput and a fifth to a half of the losses, of Reno as it was in 1995. Of today's it is
+/// 15 % and a thirtieth with a buffer of a quarter of a path, and nothing but fewer losses with one of a path.
+#[test]
+fn it_has_no_less_than_reno_and_loses_less() {
+    for (bdp, most) in [(0.25, 1), (0.5, 3), (1.0, 6)] {
+        let run = |name: &str| {
+            let limit = QueueBound::packets((bdp * 10e3 * 40.0 / 8.0 / WIRE) as u64);
+            let outcome = Dumbbell { limit, ..Dumbbell::new(10.0, 40, vec![flow(name, 0)]) }.run(60);
+            (share(&outcome, 0, 0, 60_000), outcome.flows[0].packets_dropped)
+        };
+        let (own, reno) = (run("vegas"), run("reno"));
+        assert!(own.0 >= reno.0 && 10 * own.1 <= most * reno.1, "{bdp} BDP: {own:?}, Reno {reno:?}");
+    }
 }
 
 /// The second flow takes the first one's queue for the path.
@@ -40,7 +67,7 @@ fn jitter_in_order_costs_a_seventh_of_the_link() {
 fn a_latecomer_has_more_as_is_known_of_vegas() {
     let outcome = Dumbbell::new(10.0, 40, vec![flow("vegas", 0), flow("vegas", 30_000)]).run(120);
     let [first, second] = [0, 1].map(|flow| share(&outcome, flow, 60_000, 120_000));
-    assert!((1.1..=3.0).contains(&(second / first)), "{first} and {second}");
+    assert!((1.2..=3.0).contains(&(second / first)), "{first} and {second}");
 }
 
 /// In a queue for each CoDel must not mind its few packets: at 50 Mbit/s they wait for less than its target.

@@ -3,14 +3,14 @@
 use crate::controller::Ack;
 use crate::units::{Nanos, Time};
 
-/// Minima of a minute each that LEDBAT remembers (RFC 6817 section 2.5).
+/// Minima of a minute each that are remembered (RFC 6817 section 2.5).
 const MINUTES: usize = 10;
 const MINUTE: Nanos = Nanos::from_secs(60);
 /// Samples of which the smallest is the present delay: RFC 6817's least number, and LEDBAT++'s (section 4).
 const PLAIN_SAMPLES: usize = 4;
 const PLUS_SAMPLES: usize = 10;
 /// Time after which an idle flow's base is forgotten (our choice: the RFC's history).
-const KEPT_IDLE: Nanos = Nanos::from_secs(600);
+const KEPT_IDLE: Nanos = Nanos::from_secs(60 * MINUTES as u64);
 
 /// Signed nanoseconds: a one-way delay has the difference of two clocks in it.
 type Delay = i64;
@@ -21,7 +21,7 @@ pub(super) struct Delays {
     one_way: bool,
     /// The base follows clocks that run apart.
     skew: bool,
-    /// The smallest of each of the last minutes; LEDBAT++ uses the first alone.
+    /// The smallest of each of the last minutes.
     minutes: [Option<Delay>; MINUTES],
     minute_began: Time,
     /// The smallest of `minutes`.
@@ -30,8 +30,6 @@ pub(super) struct Delays {
     recent: [Delay; PLUS_SAMPLES],
     seen: usize,
     samples: usize,
-    /// The smallest since a slowdown began to measure.
-    renewed: Option<Delay>,
 }
 
 impl Delays {
@@ -50,39 +48,32 @@ impl Delays {
             recent: [0; PLUS_SAMPLES],
             seen: 0,
             samples: PLUS_SAMPLES,
-            renewed: None,
         }
     }
 
-    /// Takes the delay of the newest packet of `ack` that left once. While `measured_from` is given, only what left after it may lower
-    /// the base, and renews it.
-    pub(super) fn observe(&mut self, ack: &Ack<'_>, measured_from: Option<Time>) {
-        let Some((delay, sent_at)) = self.sample(ack) else { return };
+    /// Takes the delay of the newest packet of `ack` that left once.
+    pub(super) fn observe(&mut self, ack: &Ack<'_>) {
+        let Some(delay) = self.sample(ack) else { return };
         self.last = ack.now;
         self.recent[self.seen % self.samples] = delay;
         self.seen += 1;
-        match measured_from {
-            Some(from) if sent_at < from => {}
-            Some(_) => self.renewed = Some(self.renewed.map_or(delay, |least| least.min(delay))),
-            None => self.lower(ack.now, delay),
-        }
+        self.lower(ack.now, delay);
         if self.skew {
             self.follow_clocks(ack);
         }
     }
 
-    fn sample(&self, ack: &Ack<'_>) -> Option<(Delay, Time)> {
+    fn sample(&self, ack: &Ack<'_>) -> Option<Delay> {
         let newest = ack.packets.iter().rev().find(|packet| !packet.retransmitted);
-        let sent_at = newest.map_or(ack.now, |packet| packet.sent_at);
-        let arrived = newest.and_then(|packet| packet.received_at).filter(|_| self.one_way);
-        match arrived {
-            Some(arrived) => Some((signed(arrived.as_nanos()) - signed(sent_at.as_nanos()), sent_at)),
-            None => ack.rtt.map(|rtt| (signed(rtt.as_nanos()), sent_at)),
-        }
+        let one_way = newest.filter(|_| self.one_way).and_then(|packet| {
+            let arrived = packet.received_at?;
+            Some(signed(arrived.as_nanos()) - signed(packet.sent_at.as_nanos()))
+        });
+        one_way.or_else(|| ack.rtt.map(|rtt| signed(rtt.as_nanos())))
     }
 
     fn lower(&mut self, now: Time, delay: Delay) {
-        if self.one_way && now.since(self.minute_began) >= MINUTE {
+        if now.since(self.minute_began) >= MINUTE {
             let passed = (now.since(self.minute_began).as_nanos() / MINUTE.as_nanos()) as usize;
             self.minutes.rotate_right(passed.min(MINUTES));
             self.minutes[..passed.min(MINUTES)].fill(None);
@@ -119,33 +110,13 @@ impl Delays {
         Some(seconds((self.current()? - self.least?).max(0)))
     }
 
-    /// The base is measured from now on.
-    pub(super) fn remeasure(&mut self) {
-        self.renewed = None;
-    }
-
-    /// What was measured is the base.
-    pub(super) fn renew(&mut self) {
-        if let Some(least) = self.renewed.take() {
-            self.forget();
-            self.minutes[0] = Some(least);
-            self.least = Some(least);
-            // Delays from before the queue was empty say nothing of it.
-            self.seen = 0;
-        }
-    }
-
     /// The flow sends again at `now`.
     pub(super) fn idle(&mut self, now: Time) {
         self.seen = 0;
         if now.since(self.last) > KEPT_IDLE {
-            self.forget();
+            self.minutes = [None; MINUTES];
+            self.least = None;
         }
-    }
-
-    fn forget(&mut self) {
-        self.minutes = [None; MINUTES];
-        self.least = None;
     }
 }
 

@@ -35,11 +35,6 @@ impl Slowdown {
         self.next = None;
     }
 
-    /// While `held`: when packets left that measure the base.
-    pub(super) fn measures_from(&self, held: bool) -> Option<Time> {
-        held.then_some(self.began)
-    }
-
     pub(super) fn is_measured(&self, now: Time) -> bool {
         now >= self.measured
     }

@@ -165,6 +165,18 @@ fn below_the_target_the_window_grows_by_the_gain_and_above_it_falls() {
     close(grown("ledbat", 1000.0), -1.0);
 }
 
+/// Ten times the target for a round trip, packet by packet.
+#[test]
+fn a_round_trip_takes_half_of_the_window_at_most() {
+    let mut flow = Flow::avoiding("ledbat++", 60.0, 100.0);
+    flow.ledbat.slowdown = Slowdown::default();
+    flow.queue = 600.0;
+    (0..10).for_each(|_| flow.acknowledge(1e-9));
+    flow.ledbat.window = 100.0;
+    (0..100).for_each(|_| flow.acknowledge(1.0));
+    close(flow.ledbat.window, 50.0);
+}
+
 #[test]
 fn the_window_never_falls_below_two_packets() {
     for name in ["ledbat", "ledbat++"] {
@@ -247,21 +259,43 @@ fn a_queue_of_less_than_a_tenth_of_the_target_puts_a_slowdown_off() {
     }
 }
 
-#[test]
-fn a_slowdown_finds_a_longer_path_and_forgets_its_own_queue() {
-    let mut flow = Flow::avoiding("ledbat++", 20.0, 30.0);
+/// The base and the queue, both in milliseconds, as a slowdown begins and while it lasts; the base after it.
+fn remeasured(before: (f64, f64), held: (f64, f64)) -> f64 {
+    let mut flow = Flow::avoiding("ledbat++", before.0, 30.0);
     flow.ledbat.slowdown.after_start(flow.now, Nanos::ZERO);
-    flow.queue = 40.0;
+    flow.queue = before.1;
     while flow.ledbat.phase != Phase::Held {
         flow.round();
     }
-    // The path has become 30 ms longer, and 10 ms of the queue were never there.
-    flow.base = 50.0;
-    flow.queue = 0.0;
+    (flow.base, flow.queue) = held;
     while flow.ledbat.phase == Phase::Held {
         flow.round();
     }
-    close(flow.ledbat.delays.base().unwrap(), 0.05);
+    1e3 * flow.ledbat.delays.base().unwrap()
+}
+
+/// It began in a queue of 40 ms that is its own by then; beside others, who keep 30 ms; on a path that has become longer.
+#[test]
+fn a_slowdown_forgets_its_own_queue_and_takes_that_of_others_for_a_queue() {
+    close(remeasured((60.0, 40.0), (20.0, 0.0)), 20.0);
+    close(remeasured((20.0, 40.0), (20.0, 30.0)), 20.0);
+    close(remeasured((20.0, 40.0), (50.0, 0.0)), 20.0);
+}
+
+#[test]
+fn a_longer_path_is_known_after_ten_minutes() {
+    for name in ["ledbat", "ledbat++"] {
+        let mut flow = Flow::avoiding(name, 20.0, 30.0);
+        flow.base = 60.0;
+        let mut known = |minutes: f64| {
+            while flow.now < Time::from_millis(10_000) + Nanos::from_secs_f64(60.0 * minutes) {
+                flow.now += Nanos::from_secs(1);
+                flow.acknowledge(1e-3);
+            }
+            flow.ledbat.delays.queued().unwrap()
+        };
+        assert!(known(9.0) > 0.015 && known(11.0) < 0.001, "{name}");
+    }
 }
 
 #[test]

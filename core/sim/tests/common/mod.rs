@@ -12,6 +12,10 @@ use paceline_sim::Body;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
+mod tampered;
+
+pub(crate) use tampered::{Tampering, tampered};
+
 /// Bytes of a full packet on the wire.
 pub(crate) const WIRE: f64 = 1500.0;
 
