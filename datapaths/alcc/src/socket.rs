@@ -274,7 +274,7 @@ impl Socket {
         self.inner.stats()
     }
 
-    /// What its controller has learnt of the path so far, for a later socket to the same place ([`Engine::adopt_observed`]).
+    /// What its controller has learnt of the path so far, for a later socket to the same place ([`adopt_observed`](crate::Engine::adopt_observed)).
     pub fn remember(&self) -> Option<Remembered> {
         let state = self.inner.lock();
         let link = &state.flow.link;
