@@ -254,38 +254,6 @@ fn bbr_version_1_loses_too_much_where_the_buffer_is_shallow_and_version_3_does_n
     assert_eq!(lost("cubic@tcp"), ClauseVerdict::Met);
 }
 
-/// A clause is left out for what the contestant is, not for what was measured of it.
-#[test]
-fn what_does_not_apply_follows_from_the_contestant() {
-    for who in ["reno@tcp", "dctcp@tcp", "cubic:ecn=on@tcp"] {
-        let contestant: Contestant = who.parse().unwrap_or_else(|error| panic!("{error}"));
-        let asks = contestant.controller.build(&Env::default()).nature().ecn;
-        let found = evaluated(who, &["aqm", "cheats", "tunnel"]);
-        let left_out = |section: &str, measures: &str| {
-            let verdict = verdict(&found, section, measures);
-            if let ClauseVerdict::DoesNotApply(why) = verdict { Some(why) } else { None }
-        };
-        let no_marks = Some("it asks for no marks".to_owned()).filter(|_| asks == Ecn::Off);
-        let share = Some("it answers the share of marks (RFC 8257, RFC 9331), not a mark as a loss".to_owned());
-        let of_marks = if asks == Ecn::Classic { None } else { no_marks.clone().or(share) };
-        assert_eq!(left_out("7.1", "window after a mark"), of_marks, "{who}");
-        assert_eq!(left_out("7.6", "gain of a receiver that hides marks"), no_marks, "{who}");
-        let tunnel = if asks == Ecn::Off { "signals" } else { "left to CUBIC beside it" };
-        assert_eq!(left_out("6.2", tunnel).is_some(), asks == Ecn::Off, "{who}");
-        assert_eq!(
-            left_out("7.10", "several paths"),
-            Some("several paths at once: controllers here have one path".to_owned()),
-            "{who}"
-        );
-        let all = found.clauses.iter().flat_map(|row| &row.checks);
-        let others = all.filter(|check| matches!(check.verdict, ClauseVerdict::DoesNotApply(_)));
-        let known = ["window after a mark", "gain of a receiver that hides", "signals", "several paths"];
-        for check in others {
-            assert!(known.iter().any(|what| check.measures.starts_with(what)), "{who}: {}", check.measures);
-        }
-    }
-}
-
 #[test]
 fn cubic_is_like_itself() {
     let only = ["itself", "rtt", "harm", "rivals", "short", "far", "delay", "transient", "aqm"];

@@ -256,8 +256,16 @@ fn the_c4_scenarios_give_the_same_again() {
     let mut seen = 0;
     for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")) {
         let run = || {
-            let options = Options { runs: Some(1), contestants: Some("cubic@tcp".to_owned()), ..Options::default() };
-            race(&Source::read(&file, options).unwrap(), &Settings::default()).unwrap().runs.remove(0).record
+            // One of them has something to remember.
+            let contestants = Some("cubic:start=resume@tcp".to_owned());
+            race(
+                &Source::read(&file, Options { runs: Some(1), contestants, ..Options::default() }).unwrap(),
+                &Settings::default(),
+            )
+            .unwrap()
+            .runs
+            .remove(0)
+            .record
         };
         let (one, again) = (run(), run());
         assert!(one == again, "{}", file.display());

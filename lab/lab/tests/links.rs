@@ -101,7 +101,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
         let entry = entry.expect("a folder of the project");
         let name = entry.file_name().into_string().expect("a name in UTF-8");
         let path = folder.join(&name);
-        if entry.file_type().expect("it is there").is_file() {
+        // A link is a file, wherever it leads.
+        if !entry.file_type().expect("it is there").is_dir() {
             found.push(path);
         } else if !name.starts_with('.')
             && !["target", "out", "corpus", "artifacts", "node_modules"].contains(&name.as_str())
