@@ -1,5 +1,5 @@
 //! A controller that holds to its rules holds to them in a capture at its sender too: what is in flight is counted as the sender counts it,
-//! whatever cards put together, wherever the capture begins, whoever else is in it.
+//! whatever cards put together, wherever the capture begins, whatever other flows are in it.
 
 use std::sync::{Arc, Mutex};
 
