@@ -21,26 +21,11 @@ pub fn packets(controller: &dyn Controller) -> u64 {
 /// and limited by the window. Change what the test is about.
 pub fn ack(now: Time, rtt: Nanos, packets: u32) -> Ack<'static> {
     let bytes = u64::from(packets) * u64::from(Env::default().mss);
-    Ack {
-        now,
-        packets: &[],
-        bytes,
-        rtt: Some(rtt),
-        srtt: rtt,
-        min_rtt: rtt,
-        rate: None,
-        prior_in_flight: bytes,
-        in_flight: 0,
-        lost_bytes: 0,
-        ce_bytes: 0,
-        ce_packets: 0,
-        echo: false,
-        delivered: bytes,
-        una: bytes,
-        next: bytes,
-        phase: Phase::Open,
-        window_limited: true,
-    }
+    let mut ack = Ack::new(now, &[]);
+    (ack.bytes, ack.prior_in_flight) = (bytes, bytes);
+    (ack.rtt, ack.srtt, ack.min_rtt) = (Some(rtt), rtt, rtt);
+    (ack.delivered, ack.una, ack.next) = (bytes, bytes, bytes);
+    ack
 }
 
 /// A full packet leaves `controller` at `now`, and the window is full.
