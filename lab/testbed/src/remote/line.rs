@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -20,6 +20,8 @@ const ALIVE: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(10);
 /// How long an opening may take (our choice: several round trips with losses).
 pub(super) const OPENS_WITHIN: Duration = Duration::from_secs(5);
+/// Messages that may wait to be heard: more than those of a run (our choice).
+const UNHEARD: usize = 16;
 /// How often to look whether this end has been stopped.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -172,7 +174,7 @@ impl Line {
     pub(super) fn new(stream: TcpStream, keys: Keys) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(SILENCE))?;
-        let (tell, news) = channel();
+        let (tell, news) = sync_channel(UNHEARD);
         let (gone, abort) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let input = stream.try_clone()?;
         let out = Arc::new(Mutex::new(Out { stream, key: keys.says }));
@@ -182,8 +184,8 @@ impl Line {
             // In this order: see `calm`. And before it is told: who waits for a flow looks there.
             lost.store(true, Ordering::SeqCst);
             failed.store(true, Ordering::SeqCst);
-            // No one listens when this end has no more questions.
-            let _ = tell.send(Err(end));
+            // Nothing listens when this end has no more questions; and where that many wait, `gone` tells it.
+            let _ = tell.try_send(Err(end));
         };
         let thread = thread::Builder::new().name("race control".to_owned()).spawn(listen)?;
         Ok(Self { out, news, gone, abort, thread: Some(thread) })
@@ -238,7 +240,7 @@ fn listen(
     mut stream: &TcpStream,
     mut key: RaceKey,
     out: &Mutex<Out>,
-    tell: &Sender<Result<RaceMessage, LineError>>,
+    tell: &SyncSender<Result<RaceMessage, LineError>>,
     abort: &AtomicBool,
 ) -> Result<(), LineError> {
     let (mut heard_at, mut said_at, mut buffer) = (Instant::now(), Instant::now(), Vec::new());
@@ -265,9 +267,46 @@ fn listen(
             if matches!(message, RaceMessage::Failed(_)) {
                 abort.store(true, Ordering::SeqCst);
             }
-            if message != RaceMessage::Alive && tell.send(Ok(message)).is_err() {
-                return Ok(());
+            if message == RaceMessage::Alive {
+                continue;
+            }
+            match tell.try_send(Ok(message)) {
+                Ok(()) => {}
+                Err(TrySendError::Full(_)) => return Err(RaceBreach::Flood.into()),
+                Err(TrySendError::Disconnected(_)) => return Ok(()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn who_says_more_than_a_race_has_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (challenge, secret) = (RaceChallenge { server: [1; 16] }, [7; 32]);
+        let opening = RaceOpening::new(RacePurpose::Control, [2; 16], &secret, &challenge);
+        let key = |end| RaceKey::new(&secret, end, &challenge, &opening);
+        let keys = Keys { says: key(RaceEnd::Server), hears: key(RaceEnd::Client) };
+        let line = Line::new(listener.accept().unwrap().0, keys).unwrap();
+
+        let mut says = key(RaceEnd::Client);
+        for _ in 0..=UNHEARD {
+            (&peer).write_all(&says.frame(&RaceMessage::Ready)).unwrap();
+        }
+        let until = Instant::now() + Duration::from_secs(60);
+        while !line.is_gone() {
+            assert!(Instant::now() < until, "it goes on listening");
+            thread::sleep(Duration::from_millis(1));
+        }
+        for _ in 0..UNHEARD {
+            assert_eq!(line.hear(Duration::ZERO).unwrap(), Some(RaceMessage::Ready));
+        }
+        assert!(matches!(line.hear(Duration::from_secs(60)), Err(LineError::Closed)));
     }
 }

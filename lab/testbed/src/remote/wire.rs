@@ -47,6 +47,9 @@ pub enum RaceBreach {
     /// It was not written with the key.
     #[error("a message that was not written with the key")]
     Tag,
+    /// Messages come faster than a race has questions.
+    #[error("more messages than a race has")]
+    Flood,
 }
 
 /// The server's first word.
