@@ -124,6 +124,23 @@ fn copa_is_copa_over_datagrams_on_a_cellular_path() {
     }
 }
 
+/// The first two seconds, where a packet earlier or later decides how far one start goes: the mean of many.
+#[test]
+fn copa_begins_as_over_datagrams_on_a_cellular_path() {
+    let (span, lasting) = (at(0)..at(2_000), Nanos::from_millis(2_000));
+    let mean = |run: &dyn Fn(Way) -> Figures| {
+        let starts: Vec<Figures> = (0..54).step_by(2).map(|second| run(Way::Cellular(second))).collect();
+        let mean = |of: fn(&Figures) -> f64| starts.iter().map(of).sum::<f64>() / starts.len() as f64;
+        (mean(|start| start.mbps), mean(|start| start.p95))
+    };
+    let udp = mean(&|way| over_udp("copa", way, lasting).figures(span.clone()));
+    for tested in STACKS.iter().filter(|tested| !tested.named("quinn")) {
+        let own = mean(&|way| tested.run(tested.factory("copa"), way, lasting).figures(span.clone()));
+        println!("{}: Mbit/s and p95 {own:?}, over datagrams {udp:?}", tested.stack.name);
+        assert!((own.0 / udp.0 - 1.0).abs() < 0.05 && own.1 < 1.1 * udp.1, "{}: {own:?}, {udp:?}", tested.stack.name);
+    }
+}
+
 #[test]
 fn what_a_controller_saw_replays_bit_by_bit() {
     for tested in STACKS {
