@@ -1,5 +1,7 @@
 //! What RFC 9743's clauses say of controllers that are made to fail, of one that must not, and of CUBIC beside itself.
 
+use std::collections::BTreeSet;
+
 use paceline_cc::controller::{Loss, Nature, Pacing, Permit, Sent, Stamp, Timeout};
 use paceline_cc::registry::{Definition, register};
 use paceline_cc::reno::Reno;
@@ -252,6 +254,27 @@ fn bbr_version_1_loses_too_much_where_the_buffer_is_shallow_and_version_3_does_n
     assert_eq!(lost("bbr@tcp"), ClauseVerdict::NotMet);
     assert_eq!(lost("bbr3@tcp"), ClauseVerdict::Met);
     assert_eq!(lost("cubic@tcp"), ClauseVerdict::Met);
+}
+
+/// Clauses are left out for what a contestant is: the marks that it asks for, its receiver, and its one path.
+#[test]
+fn what_does_not_apply_follows_from_the_contestant() {
+    let window = ("7.1", "window after a mark, of before");
+    let (hidden, cheats) = (("7.6", "gain of a receiver that hides marks, times"), ("7.6", "cheating receivers"));
+    for who in ["reno@tcp", "copa@udp", "dctcp@tcp", "cubic:ecn=on@tcp", "copa@icn"] {
+        let contestant: Contestant = who.parse().unwrap_or_else(|error| panic!("{error}"));
+        let mut expected = BTreeSet::from([("7.10", "several paths")]);
+        let marks = contestant.controller.build(&Env::default()).nature().ecn;
+        let acknowledges = !who.ends_with("@icn");
+        expected.extend((marks != Ecn::Classic).then_some(window));
+        expected.extend((marks == Ecn::Off && acknowledges).then_some(hidden));
+        expected.extend((!acknowledges).then_some(cheats));
+        let found = evaluated(who, &["aqm", "cheats", "tunnel"]);
+        let checks = found.clauses.iter().flat_map(|row| row.checks.iter().map(move |check| (row.clause, check)));
+        let left_out = checks.filter(|(_, check)| matches!(check.verdict, ClauseVerdict::DoesNotApply(_)));
+        let left_out: BTreeSet<_> = left_out.map(|(section, check)| (section, check.measures)).collect();
+        assert_eq!(left_out, expected, "{who}, which asks for {marks:?}");
+    }
 }
 
 #[test]

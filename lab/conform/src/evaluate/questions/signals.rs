@@ -139,12 +139,6 @@ fn tunnel(name: &str, cells: &Cells, _: Effort) -> Answer {
         }),
     ];
     let mut answer = measured(name, cells, TUNNEL, &["itself", "cubic"], &readings);
-    let at = |x: f64| cells.at("itself", x, left);
-    // Who goes by reports does otherwise without them.
-    if at(1.0) == at(4.0) && cells.contestant().is_some_and(|contestant| ecn(contestant) == Ecn::Off) {
-        let why = "it asks for no marks, and does the same with reports of hops as without".to_owned();
-        answer.checks = vec![Check::said("6.2", "signals", ClauseVerdict::DoesNotApply(why))];
-    }
     answer.checks.extend(answer.checks.first().cloned().map(|check| Check { clause: "5.3.2", ..check }));
     answer
 }
