@@ -20,7 +20,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Random flows, written by the Rust code and replayed here: {@code -Dpaceline.sequences=10000} for more of them than 200 a
- * controller, {@code -Dpaceline.first=7} to begin at another one.
+ * controller, {@code -Dpaceline.first=7} to begin at another one. {@code PACELINE_RANDOM_EVENTS} names the program that writes
+ * them; without it, and for many, cargo builds it.
  */
 class RandomSequencesTest {
     static List<String> controllers() {
@@ -33,11 +34,7 @@ class RandomSequencesTest {
     @MethodSource("controllers")
     void javaAnswersAsRust(String controller) throws Exception {
         long count = Long.getLong("paceline.sequences", 200);
-        List<String> command = new ArrayList<>(Arrays.asList("cargo", "run", "--quiet", "--locked"));
-        if (count > 1000) {
-            command.add("--release");
-        }
-        command.addAll(Arrays.asList("-p", "paceline-cc", "--example", "random_events", "--"));
+        List<String> command = new ArrayList<>(program(count > 1000));
         command.addAll(Arrays.asList(controller, Long.getLong("paceline.first", 0).toString(), Long.toString(count)));
         command.addAll(StartUps.names());
         Process rust = start(command);
@@ -56,7 +53,17 @@ class RandomSequencesTest {
         }
     }
 
-    /** Cargo's program; without cargo the test is skipped. */
+    private static List<String> program(boolean fast) {
+        String built = System.getenv("PACELINE_RANDOM_EVENTS");
+        if (built != null && !fast) {
+            return Arrays.asList(built);
+        }
+        String profile = fast ? "--profile=release" : "--profile=dev";
+        return Arrays.asList(
+                "cargo", "run", "--quiet", "--locked", profile, "-p", "paceline-cc", "--example", "random_events", "--");
+    }
+
+    /** Started; without cargo, where it is needed, the test is skipped. */
     private static Process start(List<String> command) throws IOException {
         Path root = Paths.get(System.getProperty("paceline.root"));
         boolean workspace = root.resolve("core/cc/examples/random_events.rs").toFile().exists();
