@@ -1,5 +1,5 @@
 //! Compiles the eBPF programs, with clang: each `src/bpf/NAME.bpf.c` becomes the object `NAME.bpf.o`, and so do those of `tests/bpf`,
-//! which tests alone load.
+//! which tests and examples alone load.
 
 #[cfg(target_os = "linux")]
 fn main() -> anyhow::Result<()> {

@@ -1,4 +1,5 @@
 """What programs cost: their processor time, and that of the softirqs which ran for them."""
+import json
 import os
 import re
 import subprocess
@@ -11,11 +12,14 @@ def run(*words, **options):
     return subprocess.run(words, check=True, capture_output=True, text=True, **options)
 
 
+def sysfs(space, commands):
+    """Runs commands of sh that see the devices of a name space: sysfs shows those of the one in which it was mounted."""
+    run("ip", "netns", "exec", space, "unshare", "-m", "sh", "-c", f"mount -t sysfs none /sys; {commands}")
+
+
 def steer(space, device, processor):
     """What arrives at a device of a name space is received on this processor."""
-    # sysfs shows the interfaces of the name space in which it was mounted.
-    run("ip", "netns", "exec", space, "unshare", "-m", "sh", "-c",
-        f"mount -t sysfs none /sys; for q in /sys/class/net/{device}/queues/rx-*; do echo {1 << processor:x} > $q/rps_cpus; done")
+    sysfs(space, f"for q in /sys/class/net/{device}/queues/rx-*; do echo {1 << processor:x} > $q/rps_cpus; done")
 
 
 class Group:
@@ -68,26 +72,15 @@ def busy(processor):
     return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
-class Count:
-    """Processor time of a group from here on: its own, and that of softirqs on its processor (NET_RX, NET_TX, HRTIMER, TASKLET, by
-    their tracepoints) that ran while none of its threads did."""
+class Perf:
+    """Softirqs of a processor that ran while none of some threads did, from here on, by perf, which costs some of what it measures."""
 
-    def __init__(self, group, folder, most):
-        self.group, self.file = group, os.path.join(folder, "softirqs")
-        self.perf = subprocess.Popen(["perf", "record", "-q", "-e", "irq:softirq_entry,irq:softirq_exit", "-C", str(group.processor),
+    def __init__(self, processor, folder, most):
+        self.file, self.threads = os.path.join(folder, "softirqs"), set()
+        self.perf = subprocess.Popen(["perf", "record", "-q", "-e", "irq:softirq_entry,irq:softirq_exit", "-C", str(processor),
                                       "-o", self.file, "--", "sleep", str(most)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.threads = group.threads()
-        self.start, self.split, self.began, self.busy = group.seconds(), group.split(), time.monotonic(), busy(group.processor)
-
-    def look(self):
-        """Threads that a program has by now."""
-        self.threads |= self.group.threads()
 
     def stop(self):
-        self.look()
-        own = self.group.seconds() - self.start
-        split = {key: value - self.split[key] for key, value in self.group.split().items()}
-        took, occupied = time.monotonic() - self.began, busy(self.group.processor) - self.busy
         if self.perf.poll() is None:
             self.perf.send_signal(2)
         self.perf.wait()
@@ -101,8 +94,55 @@ class Count:
                 began = float(found[2])
             elif began is not None:
                 total, began = total + float(found[2]) - began, None
+        return {"softirq": total}
+
+
+class Counter:
+    """The same for some processes, by eBPF (datapaths/kernel/examples/softirqs.rs), and interrupts, and packets of each poll."""
+
+    def __init__(self, program, processor, processes):
+        self.program = subprocess.Popen([program, str(processor), *map(str, processes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.threads, self.began = set(), self.line()
+
+    def line(self):
+        line = self.program.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.program.args[0]}: it does not count; see above")
+        return json.loads(line)
+
+    def stop(self):
+        self.program.stdin.write("\n")
+        self.program.stdin.flush()
+        ended = self.line()
+        self.program.communicate()
+        counted = {key: ended[key] - self.began[key] for key in ended}
+        return {"softirq": counted["softirq_ns"] / 1e9, "interrupt": counted["interrupt_ns"] / 1e9,
+                "packets_a_poll": counted["packets"] / max(1, counted["polls"])}
+
+
+class Count:
+    """Processor time of a group from here on: its own, and that of softirqs on its processor (NET_RX, NET_TX, HRTIMER, TASKLET, by
+    their tracepoints) that ran while none of its threads did: by `counter` (an eBPF program) for the processes that it has now, else by perf."""
+
+    def __init__(self, group, folder, most, counter=None):
+        self.group = group
+        self.softirqs = Counter(counter, group.processor, group.members()) if counter else Perf(group.processor, folder, most)
+        self.look()
+        self.start, self.split, self.began, self.busy = group.seconds(), group.split(), time.monotonic(), busy(group.processor)
+
+    def look(self):
+        """Threads that a program has by now."""
+        self.softirqs.threads |= self.group.threads()
+
+    def stop(self):
+        self.look()
+        own = self.group.seconds() - self.start
+        split = {key: value - self.split[key] for key, value in self.group.split().items()}
+        took, occupied = time.monotonic() - self.began, busy(self.group.processor) - self.busy
+        counted = self.softirqs.stop()
+        total = counted["softirq"]
         # Ticks say how much of it was the program itself, the exact clock how much there was.
         ticks = sum(split.values())
         user = own * split.get("user", 0.0) / ticks if ticks > 0 else 0.0
-        return {"seconds": took, "program": own, "user": user, "system": own - user, "softirq": total, "processor": (own + total) / took,
-                "foreign": max(0.0, occupied - own - total) / took}
+        return {**counted, "seconds": took, "program": own, "user": user, "system": own - user, "processor": (own + total) / took,
+                "foreign": max(0.0, occupied - own - total - counted.get("interrupt", 0.0)) / took}

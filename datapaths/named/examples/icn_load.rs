@@ -1,11 +1,12 @@
 //! Many receivers in one process, for measuring what a router costs: each asks for its part of the rate in requests of one size, at
 //! equal distances, and drops what comes. They have no controller, so that only the router is measured.
 //!
-//! `icn_load ROUTER NAME RECEIVERS MBIT_PER_SECOND UNITS_PER_REQUEST SECONDS [OUTPUT]`: the receivers are sockets with ports of their
-//! own. Prints one JSON object: what was asked for and what came.
+//! `icn_load ROUTER NAME RECEIVERS MBIT_PER_SECOND UNITS_PER_REQUEST SECONDS [apart]`: the receivers are sockets with ports of their
+//! own, and read the object in step; `apart`: each begins at a place of its own, so that none asks for what another has just had.
+//! Prints a line when all have a token and begin, and one JSON object at the end: what was asked for and what came.
 
 use std::error::Error;
-use std::io::{ErrorKind, IoSliceMut};
+use std::io::{ErrorKind, IoSliceMut, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -31,8 +32,13 @@ struct Seen {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [router, name, receivers, mbps, units, seconds] = &words[..] else {
-        return Err("usage: icn_load ROUTER NAME RECEIVERS MBIT_PER_SECOND UNITS_PER_REQUEST SECONDS".into());
+    let [router, name, receivers, mbps, units, seconds, apart @ ..] = &words[..] else {
+        return Err("usage: icn_load ROUTER NAME RECEIVERS MBIT_PER_SECOND UNITS_PER_REQUEST SECONDS [apart]".into());
+    };
+    let apart = match apart {
+        [] => false,
+        [word] if word == "apart" => true,
+        other => return Err(format!("{other:?}: not apart").into()),
     };
     let (router, name): (SocketAddr, Name) = (router.parse()?, name.parse()?);
     let (count, mbps, per_request): (u32, f64, u32) = (receivers.parse()?, mbps.parse()?, units.parse()?);
@@ -52,9 +58,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     for receiver in &mut receivers {
         receiver.greet(name, &mut buffers, &mut seen)?;
     }
+    writeln!(std::io::stdout(), "begun")?;
     let begin = Instant::now();
     for (index, receiver) in receivers.iter_mut().enumerate() {
         receiver.due = begin + gap.mul_f64(index as f64 / f64::from(count));
+        if apart {
+            receiver.next = receiver.stored * index as u64 / u64::from(count);
+        }
     }
     seen = Seen::default();
     let (mut asked, mut at, mut message) = (0_u64, 0, Vec::with_capacity(MAX_MESSAGE));
@@ -90,19 +100,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         "receivers": count, "seconds": took, "asked_units": asked, "units": seen.units, "nacks": seen.nacks,
         "mbps": rate, "mean_wait_us": mean_wait,
     });
-    let mut text = done.to_string();
-    text.push('\n');
-    std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?;
-    Ok(())
+    Ok(writeln!(std::io::stdout(), "{done}")?)
 }
 
 impl Receiver {
     /// Proves the address, and learns how long the object is.
     fn greet(&mut self, name: Name, buffers: &mut [Vec<u8>], seen: &mut Seen) -> Result<(), Box<dyn Error>> {
         let mut message = Vec::new();
-        let request = UnitRequest { nonce: 1, name, ranges: Ranges::one(0), token: None, hops: 0, padded: PADDED };
-        request.encode(&mut message);
-        for _ in 0..50 {
+        for _ in 0..250 {
+            let token = self.token;
+            let request = UnitRequest { nonce: 1, name, ranges: Ranges::one(0), token, hops: 0, padded: PADDED };
+            message.clear();
+            request.encode(&mut message);
             self.socket.send(&message)?;
             std::thread::sleep(Duration::from_millis(2));
             self.take(buffers, seen)?;
