@@ -15,7 +15,6 @@ fn main() {}
 mod linux {
     use std::time::Instant;
 
-    use paceline_cc::Rate;
     use paceline_linux::thread::process_cpu_time;
     use paceline_named::client::{Options, fetch_blocking};
     use paceline_named::router::{Server, ServerConfig};
@@ -31,15 +30,7 @@ mod linux {
 
     fn serve(store: &str, address: &str) {
         let listen = address.parse().expect("an address");
-        let config = ServerConfig {
-            store: store.into(),
-            listen,
-            rate: Rate::INFINITY,
-            threads: 1,
-            metrics: None,
-            upstream: None,
-        };
-        let _server = Server::start(&config).expect("a router");
+        let _server = Server::start(&ServerConfig::new(store.into(), listen)).expect("a router");
         loop {
             std::thread::park();
         }

@@ -1,12 +1,12 @@
-//! A content router and nothing else: `icn_serve STORE ADDRESS [THREADS]`. With `publish FILE` in place of the address it puts a file
-//! into the store and prints its name. `paceline icn` does the same with more options; this one is built in a minute, to measure with.
+//! A content router and nothing else: `icn_serve STORE ADDRESS [threads=N] [gather=TIME] [upstream=ADDRESS]`. With `publish FILE` in place
+//! of the address it puts a file into the store and prints its name. `paceline icn` does the same with more options; this one is built
+//! in a minute, to measure with.
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use paceline_cc::Rate;
-use paceline_named::router::{Server, ServerConfig};
+use paceline_named::router::{Server, ServerConfig, UpstreamConfig};
 use paceline_named::store::Store;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,16 +18,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             std::io::Write::write_all(&mut std::io::stdout(), format!("{}\n", published.name).as_bytes())?;
             Ok(())
         }
-        [store, listen, threads @ ..] => {
-            let threads = threads.first().map_or(Ok(1), |threads| threads.parse())?;
-            let config = ServerConfig {
-                store: PathBuf::from(store),
-                listen: listen.parse()?,
-                rate: Rate::INFINITY,
-                threads,
-                metrics: None,
-                upstream: None,
-            };
+        [store, listen, options @ ..] => {
+            let mut config = ServerConfig::new(PathBuf::from(store), listen.parse()?);
+            for option in options {
+                match option.split_once('=') {
+                    Some(("threads", threads)) => config.threads = threads.parse()?,
+                    Some(("gather", gather)) => config.gather = gather.parse()?,
+                    Some(("upstream", upstream)) => {
+                        let (addresses, controller) = (vec![upstream.parse()?], "bbr".parse()?);
+                        config.upstream = Some(UpstreamConfig { addresses, controller, cache_bytes: 1 << 30 });
+                    }
+                    _ => return Err(format!("{option}: not threads=N, gather=TIME or upstream=ADDRESS").into()),
+                }
+            }
             let server = Server::start(&config)?;
             while !server.has_failed() {
                 std::thread::sleep(Duration::from_secs(1));
@@ -35,6 +38,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             server.stop()?;
             Ok(())
         }
-        _ => Err("usage: icn_serve STORE ADDRESS [THREADS], or icn_serve STORE publish FILE".into()),
+        _ => Err("usage: icn_serve STORE ADDRESS [threads=N] [gather=TIME] [upstream=ADDRESS], or icn_serve STORE publish FILE".into()),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! One thread has one socket, and one [`paceline_icn::Router`]; several share a port (`SO_REUSEPORT`), the rate and the table of sources.
 
+mod blocks;
+mod gather;
 mod keeper;
 mod metrics;
 mod shelf;
@@ -16,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use paceline_cc::{Rate, Spec};
+use paceline_cc::{Nanos, Rate, Spec};
 use paceline_icn::{Limits, Router, RouterConfig, RouterStats};
 use paceline_linux::clock::Clock;
 use paceline_udp::random;
@@ -42,10 +44,25 @@ pub struct ServerConfig {
     /// Threads; all limits hold for all of them together. The kernel decides by a receiver's address and port which one serves it.
     /// With an upstream there is one, which has the cache.
     pub threads: usize,
+    /// While requests come one behind the other, a thread sleeps until many have come, this long at most: each time that it wakes costs
+    /// as much as ten units. A request that comes after a silence is answered at once. At most [`ServerConfig::LONGEST_GATHER`].
+    pub gather: Nanos,
     /// Where Prometheus asks.
     pub metrics: Option<SocketAddr>,
     /// What to do about objects that are not in the store.
     pub upstream: Option<UpstreamConfig>,
+}
+
+impl ServerConfig {
+    /// A thread does not sleep longer, so that a stop is seen.
+    pub const LONGEST_GATHER: Nanos = Nanos::from_millis(100);
+
+    /// One thread that serves this store as fast as it is asked, and fetches nothing. Requests gather for 500 us at most (our choice: a
+    /// tenth of the round trip of a wireless LAN with its first hop, half of the time between two requests of eq. 8).
+    pub const fn new(store: PathBuf, listen: SocketAddr) -> Self {
+        let gather = Nanos::from_micros(500);
+        Self { store, listen, rate: Rate::INFINITY, threads: 1, gather, metrics: None, upstream: None }
+    }
 }
 
 /// Other routers.
@@ -70,6 +87,9 @@ pub enum ServerError {
         "a router without an upstream has nothing to fetch from; name one with --upstream, or serve a store: paceline icn serve"
     )]
     NoUpstream,
+    /// Requests would wait too long.
+    #[error("--gather {0}: requests would wait too long for others; give {most} or less", most = ServerConfig::LONGEST_GATHER)]
+    Gather(Nanos),
     /// The address is taken.
     #[error("{0}: another program listens there; stop it, or give another port with {1}")]
     InUse(SocketAddr, &'static str),
@@ -130,6 +150,9 @@ impl Server {
     /// # Errors
     /// [`ServerError`].
     pub fn start(config: &ServerConfig) -> Result<Self, ServerError> {
+        if config.gather > ServerConfig::LONGEST_GATHER {
+            return Err(ServerError::Gather(config.gather));
+        }
         let (store, count) = match &config.upstream {
             Some(upstream) if upstream.addresses.is_empty() => return Err(ServerError::NoUpstream),
             // One thread has the cache.
@@ -160,10 +183,10 @@ impl Server {
             });
             let (shelf, upstream) = (Shelf::new(store.clone()), upstream.transpose()?);
             let router = (of_all.divided(count), draw()?, Arc::clone(&limits));
-            let shared = Arc::clone(&server.shared);
+            let (shared, gather) = (Arc::clone(&server.shared), config.gather);
             server.spawn("paceline-route", move || {
                 let router = |secrets| Router::sharing(router.0, secrets, router.1, router.2);
-                Worker::new(clock, Socket::new(socket), shelf, upstream, router, &secret).run(index, &shared)
+                Worker::new(clock, Socket::new(socket), shelf, upstream, router, &secret, gather).run(index, &shared)
             })?;
         }
         server.metrics = metrics.map(|bound| metrics::answer(bound, &server.shared)).transpose()?;

@@ -68,7 +68,7 @@ fn moves(world: &EmulatedWorld) {
 fn serve(world: &EmulatedWorld, store: &Store) -> Server {
     let listen = SocketAddr::from((world.far().ipv4, 0));
     let store = store.folder().to_owned();
-    let config = ServerConfig { store, listen, rate: Rate::INFINITY, threads: 1, metrics: None, upstream: None };
+    let config = ServerConfig::new(store, listen);
     world.far().namespace.enter(|| Server::start(&config)).expect("a namespace").expect("a router")
 }
 

@@ -47,7 +47,7 @@ impl Shop {
 
     pub(crate) fn serve_at(&self, listen: SocketAddr, rate: Rate) -> Server {
         let store = self.store.folder().to_owned();
-        Server::start(&ServerConfig { store, listen, rate, threads: 1, metrics: None, upstream: None }).unwrap()
+        Server::start(&ServerConfig { rate, ..ServerConfig::new(store, listen) }).unwrap()
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use paceline_cc::Rate;
+use paceline_cc::{Nanos, Rate};
 use paceline_icn::name::NameKind;
 use paceline_icn::wire::{AddressToken, MissingReason, Nack, PADDED, UnitAnswer, UnitHead, UnitRequest};
 use paceline_icn::{Layout, Name, Ranges, UNIT, Units};
@@ -16,14 +16,7 @@ use paceline_named::store::StoreError;
 use crate::store::Place;
 
 pub(crate) fn config(store: &Path) -> ServerConfig {
-    ServerConfig {
-        store: store.to_owned(),
-        listen: "127.0.0.1:0".parse().expect("an address"),
-        rate: Rate::INFINITY,
-        threads: 1,
-        metrics: None,
-        upstream: None,
-    }
+    ServerConfig::new(store.to_owned(), "127.0.0.1:0".parse().expect("an address"))
 }
 
 /// A store with an object of this many stored units, and those.
@@ -153,6 +146,46 @@ fn an_object_that_changes_is_not_served_on() {
 }
 
 #[test]
+fn what_was_read_ahead_of_an_object_that_changes_is_not_served() {
+    let (place, name, bytes) = published(100);
+    let path = place.store.path_of(&name);
+    let server = Server::start(&config(place.store.folder())).expect("a server");
+    let mut client = Client::of(server.address());
+    client.ask(name, 0, 1, PADDED, 2);
+    // One by one: the second reads the third and the others with it.
+    for unit in 1..14 {
+        client.ask(name, unit, 1, 0, 1);
+        assert!(client.units[&unit] == bytes[unit as usize * UNIT..][..UNIT], "unit {unit}");
+    }
+    // The same length, and other bytes; a file's time may stand still for 10 ms.
+    std::thread::sleep(Duration::from_millis(20));
+    std::fs::write(&path, vec![7; bytes.len()]).expect("ours");
+    client.ask(name, 14, 1, 0, 1);
+    assert_eq!(client.nacks[0].reason, MissingReason::Changed);
+}
+
+#[test]
+fn requests_that_gather_are_all_answered() {
+    let (place, name, _) = published(400);
+    for gather in [Nanos::ZERO, Nanos::from_millis(20)] {
+        let server = Server::start(&ServerConfig { gather, ..config(place.store.folder()) }).expect("a server");
+        let mut clients = [Client::of(server.address()), Client::of(server.address())];
+        clients.iter_mut().for_each(|client| client.ask(name, 0, 2, PADDED, 3));
+        for round in 0..6 {
+            for unit in 2 + round * 60..2 + (round + 1) * 60 {
+                clients.iter_mut().for_each(|client| client.ask(name, unit, 1, 0, 0));
+            }
+            for client in &mut clients {
+                while client.units.len() < 2 + (round as usize + 1) * 60 {
+                    assert!(client.take(Duration::from_secs(5)), "round {round}");
+                }
+            }
+        }
+        assert_eq!(server.stop().expect("it ran").router.sent_units, 2 * 362);
+    }
+}
+
+#[test]
 fn threads_share_a_port_and_tokens() {
     let (place, name, _) = published(100);
     let server = Server::start(&ServerConfig { threads: 3, ..config(place.store.folder()) }).expect("a server");
@@ -223,6 +256,9 @@ fn what_cannot_be_is_said_in_one_line() {
     assert!(matches!(error, ServerError::InUse(..)), "{error}");
     let error = Server::start(&config(&store.path().join("none"))).err().expect("there is no store");
     assert!(matches!(error, ServerError::Store(StoreError::NoStore { .. })), "{error}");
+    let gather = Nanos::from_millis(200);
+    let error = Server::start(&ServerConfig { gather, ..config(store.path()) }).err().expect("too long");
+    assert!(matches!(error, ServerError::Gather(..)) && error.to_string().contains("--gather"), "{error}");
     let listen = "192.0.2.77:9".parse().expect("an address");
     let error = Server::start(&ServerConfig { listen, ..config(store.path()) }).err().expect("not of this host");
     assert!(!error.to_string().contains('\n') && error.to_string().contains("--listen"), "{error}");

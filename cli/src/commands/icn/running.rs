@@ -1,30 +1,54 @@
 //! What `serve` and `route` share: a router runs until it is stopped.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::bail;
-use paceline_cc::Rate;
-use paceline_named::router::Server;
+use paceline_cc::{Nanos, Rate};
+use paceline_named::router::{Server, ServerConfig};
 use serde_json::json;
 
 use crate::commands::ending::Ends;
 use crate::complaint;
 
 /// Where routers listen when nothing is said.
-pub(super) const ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4871));
+const ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4871));
 
 /// How often it is looked whether the router still runs.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The rate that an option says; no limit without it.
-pub(super) fn rate(rate: Option<Rate>) -> anyhow::Result<Rate> {
-    let Some(rate) = rate else { return Ok(Rate::INFINITY) };
-    // Less than a unit a second is a mistake in the unit.
-    if rate.as_bytes_per_sec() < 1500 {
-        bail!("--rate {rate}: too little for one unit a second; give a rate such as 500Mbps");
+/// How a router listens and answers.
+#[derive(clap::Args)]
+pub(super) struct Answering {
+    /// Where to listen.
+    #[arg(long, value_name = "ADDRESS", default_value_t = ADDRESS)]
+    listen: SocketAddr,
+    /// Send no faster, such as 500Mbps: a little below what the narrowest link on the way has keeps its queue empty.
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// Let requests that come one behind the other gather for this long at most; 0us answers each at once, for more processor time.
+    #[arg(long, value_name = "TIME", default_value = "500us")]
+    gather: Nanos,
+    /// Answer Prometheus here, at /metrics.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// One JSON object at the start and one at the end instead of lines for people.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Answering {
+    /// With what is in this folder.
+    pub(super) fn config(&self, store: &Path) -> anyhow::Result<ServerConfig> {
+        let Self { listen, rate, gather, metrics, .. } = *self;
+        let rate = rate.unwrap_or(Rate::INFINITY);
+        // Less than a unit a second is a mistake in the unit.
+        if rate.as_bytes_per_sec() < 1500 {
+            bail!("--rate {rate}: too little for one unit a second; give a rate such as 500Mbps");
+        }
+        Ok(ServerConfig { rate, gather, metrics, ..ServerConfig::new(store.to_owned(), listen) })
     }
-    Ok(rate)
 }
 
 /// Until an interrupt or SIGTERM; then it says what was done.

@@ -5,8 +5,9 @@ use std::io::IoSliceMut;
 use std::time::{Duration, Instant};
 
 use paceline_icn::wire::DATA_HEAD;
-use paceline_icn::{Found, Name, Units};
+use paceline_icn::{Found, Name, UNIT, Units};
 
+use super::blocks::Blocks;
 use super::socket::SEGMENT;
 use crate::store::{ReadError, Store, StoreError, Stored};
 
@@ -30,6 +31,8 @@ pub(super) enum Unread {
 
 struct Entry {
     stored: Stored,
+    /// Its number: another one each time that an object is opened.
+    number: u64,
     checked: Instant,
     used: u64,
     /// Units were read since it was looked at ([`Shelf::changed`]).
@@ -39,6 +42,7 @@ struct Entry {
 pub(super) struct Shelf {
     store: Store,
     open: BTreeMap<Name, Entry>,
+    blocks: Blocks,
     uses: u64,
     /// The objects that units were read of.
     read: Vec<Name>,
@@ -47,11 +51,10 @@ pub(super) struct Shelf {
 
 impl Shelf {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, open: BTreeMap::new(), uses: 0, read: Vec::new(), swept: Instant::now() }
+        Self { store, open: BTreeMap::new(), blocks: Blocks::new(), uses: 0, read: Vec::new(), swept: Instant::now() }
     }
 
     fn entry(&mut self, name: &Name) -> Result<Option<&mut Entry>, StoreError> {
-        self.uses += 1;
         if !self.open.contains_key(name) {
             let Some(stored) = self.store.object(name)? else { return Ok(None) };
             if self.open.len() == OPEN
@@ -59,8 +62,10 @@ impl Shelf {
             {
                 self.open.remove(&oldest);
             }
-            self.open.insert(*name, Entry { stored, checked: Instant::now(), used: self.uses, blind: false });
+            let number = self.uses;
+            self.open.insert(*name, Entry { stored, number, checked: Instant::now(), used: number, blind: false });
         }
+        self.uses += 1;
         let Some(entry) = self.open.get_mut(name) else { return Ok(None) };
         entry.used = self.uses;
         Ok(Some(entry))
@@ -69,21 +74,29 @@ impl Shelf {
     /// Reads units into messages of [`SEGMENT`] bytes, behind the place for their heads; says how many bytes the last unit has.
     /// They must not leave before [`Shelf::changed`].
     pub(super) fn read(&mut self, name: &Name, units: Units, messages: &mut [u8]) -> Result<usize, Unread> {
-        let entry = self.entry(name).map_err(|_| Unread::Changed)?.ok_or(Unread::Gone)?;
-        let last = entry.stored.bytes_of(units.end().saturating_sub(1));
-        let end = messages.len() + DATA_HEAD + last - SEGMENT;
-        let mut buffers: Vec<IoSliceMut<'_>> =
-            messages[..end].chunks_mut(SEGMENT).map(|message| IoSliceMut::new(&mut message[DATA_HEAD..])).collect();
-        let first = !std::mem::replace(&mut entry.blind, true);
-        let read = entry.stored.read_blindly(units, &mut buffers);
-        if first {
-            self.read.push(*name);
+        self.entry(name).map_err(|_| Unread::Changed)?;
+        let Self { open, blocks, read, .. } = self;
+        let entry = open.get_mut(name).ok_or(Unread::Gone)?;
+        if !std::mem::replace(&mut entry.blind, true) {
+            read.push(*name);
         }
-        read.map_err(|error| match error {
+        let stored = &entry.stored;
+        let last = stored.bytes_of(units.end().saturating_sub(1));
+        let end = messages.len() + DATA_HEAD + last - SEGMENT;
+        let places = messages[..end].chunks_mut(SEGMENT).map(|message| &mut message[DATA_HEAD..]);
+        let block = |units: Units, bytes: &mut [u8]| read_block(stored, units, bytes);
+        if let Some(bytes) = blocks.find(entry.number, units, stored.stored_units(), block) {
+            for (place, bytes) in places.zip(bytes.chunks(UNIT)) {
+                place.copy_from_slice(bytes);
+            }
+            return Ok(last);
+        }
+        let mut buffers: Vec<IoSliceMut<'_>> = places.map(IoSliceMut::new).collect();
+        stored.read_blindly(units, &mut buffers).map_err(|error| match error {
             ReadError::Io(_) => Unread::Gone,
             ReadError::Changed | ReadError::Absent => {
                 // The next request opens what is there now.
-                self.open.remove(name);
+                open.remove(name);
                 Unread::Changed
             }
         })?;
@@ -136,4 +149,11 @@ impl Shelf {
         let Some(entry) = entry else { return Found::Elsewhere };
         Found::Here { stored_units: Some(entry.stored.stored_units()), whole: true }
     }
+}
+
+/// Reads units one behind the other; says how many bytes they have, where they can be read.
+fn read_block(stored: &Stored, units: Units, bytes: &mut [u8]) -> Option<usize> {
+    let length = units.iter().map(|unit| stored.bytes_of(unit)).sum();
+    stored.read_blindly(units, &mut [IoSliceMut::new(bytes.get_mut(..length)?)]).ok()?;
+    Some(length)
 }

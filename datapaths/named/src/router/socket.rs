@@ -21,7 +21,7 @@ pub(super) const SEGMENT: usize = DATA_HEAD + UNIT;
 pub(super) const SEGMENTS: usize = 65_507 / SEGMENT;
 
 /// Datagrams that come in one call (our choice: more spare little).
-const RECEIVED: usize = 64;
+pub(super) const RECEIVED: usize = 64;
 
 /// Longer than every request, so that one that is too long is seen to be.
 const LONGEST: usize = 1536;

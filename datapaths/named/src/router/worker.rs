@@ -1,22 +1,18 @@
 //! One thread of the router: its socket, its queue, its view of the store, and of other routers.
 
 use std::io;
-use std::time::Duration;
 
 use paceline_cc::{Nanos, Time};
 use paceline_icn::wire::{DATA_HEAD, MissingReason, Nack, UnitHead};
 use paceline_icn::{Burst, Found, Name, Router, Secrets, Units};
-use paceline_linux::clock::Clock;
+use paceline_linux::clock::{Clock, span};
 
+use super::gather::{Gathering, Next};
 use super::shelf::{Shelf, Unread};
 use super::socket::{Batch, SEGMENT, SEGMENTS, Socket};
 use super::upstream::Upstream;
 use super::{Counts, Shared};
 use crate::resolver::since_1970;
-
-/// While requests come faster than this they are left to gather for this long: each time that the thread wakes costs as much as ten
-/// units (our choice: a tenth of the round trip of a wireless LAN with its first hop, half of the time between two requests of eq. 8).
-const GATHER: Nanos = Nanos::from_micros(500);
 
 /// Ask again after this long for what was here a moment ago (our choice: the time of an upstream fetch nearby).
 const AGAIN: Nanos = Nanos::from_millis(20);
@@ -26,6 +22,7 @@ pub(super) struct Worker {
     socket: Socket,
     batch: Batch,
     router: Router,
+    gathering: Gathering,
     view: View,
     counts: Counts,
     /// What the batch has, and its bytes.
@@ -46,16 +43,18 @@ impl Worker {
         upstream: Option<Upstream>,
         router: impl FnOnce(Secrets) -> Router,
         secret: &[u8; 32],
+        gather: Nanos,
     ) -> Self {
         let batch = Batch::new(&socket);
         let router = router(Secrets::new(secret, since_1970().as_secs()));
         let view = View { shelf, upstream };
-        Self { clock, socket, batch, router, view, counts: Counts::default(), read: Vec::new() }
+        let gathering = Gathering::new(gather);
+        Self { clock, socket, batch, router, gathering, view, counts: Counts::default(), read: Vec::new() }
     }
 
     /// Serves until it is stopped.
     pub(super) fn run(mut self, index: usize, shared: &Shared) -> io::Result<()> {
-        let (mut woke, mut busy) = (Time::ZERO, false);
+        let mut next = Next::Wait;
         while !shared.stopped() {
             let now = self.clock.now();
             self.view.sweep();
@@ -66,45 +65,35 @@ impl Worker {
             if !self.batch.is_empty() {
                 self.batch.send(&self.socket);
             }
-            if self.view.upstream.is_some() {
-                self.turn_with_upstream(now)?;
-            } else {
-                self.turn(now, &mut woke, &mut busy)?;
-            }
+            next = self.turn(now, next)?;
+            self.drive_upstream();
             self.publish(index, shared);
         }
         Ok(())
     }
 
-    /// Waits for requests and takes them.
-    fn turn(&mut self, now: Time, woke: &mut Time, busy: &mut bool) -> io::Result<()> {
-        let due = self.router.next_timeout();
-        if due != Time::NEVER {
-            if due > now {
-                self.socket.wait(left(due, self.clock.now()), [].into_iter())?;
+    /// Waits for requests, and for what other routers send, and takes the requests.
+    fn turn(&mut self, now: Time, next: Next) -> io::Result<Next> {
+        let upstream = self.view.upstream.as_ref();
+        let fetching = upstream.is_some_and(|upstream| upstream.sockets().next().is_some());
+        let due = self.router.next_timeout().min(upstream.map_or(Time::NEVER, Upstream::next_timeout));
+        match next {
+            Next::Take => {}
+            // What is fetched must not wait.
+            Next::Pause(pause) if !fetching => std::thread::sleep(span(pause.min(due.since(now)))),
+            _ if due == Time::NEVER && !fetching => return self.receive(true),
+            _ if due > now => {
+                let others = self.view.upstream.iter().flat_map(Upstream::sockets);
+                self.socket.wait(span(due.since(self.clock.now())), others)?;
             }
-            self.receive(false)?;
-        } else if *busy {
-            std::thread::sleep(Duration::from_nanos(GATHER.as_nanos()));
-            *busy = self.receive(false)? > 0;
-        } else if self.receive(true)? > 0 {
-            let now = self.clock.now();
-            *busy = now.since(*woke) < GATHER;
-            *woke = now;
+            _ => {}
         }
-        Ok(())
+        self.receive(false)
     }
 
-    /// The same, and for what other routers send.
-    fn turn_with_upstream(&mut self, now: Time) -> io::Result<()> {
-        let Some(upstream) = &mut self.view.upstream else { return Ok(()) };
-        let due = self.router.next_timeout().min(upstream.next_timeout());
-        if due > now {
-            self.socket.wait(left(due, self.clock.now()), upstream.sockets())?;
-        }
-        self.receive(false)?;
+    fn drive_upstream(&mut self) {
         let Self { clock, batch, router, view, counts, .. } = self;
-        let Some(upstream) = &mut view.upstream else { return Ok(()) };
+        let Some(upstream) = &mut view.upstream else { return };
         let now = clock.now();
         let mut reply = |to, message: &[u8]| counts.refused += u64::from(!batch.push(to, message));
         while let Some(missing) = router.missing() {
@@ -115,23 +104,23 @@ impl Worker {
             }
         }
         upstream.drive(now, router, &mut reply);
-        Ok(())
     }
 
     fn next_burst(&mut self, now: Time) -> Option<Burst> {
         if self.batch.has_room(SEGMENTS) { self.router.poll(now) } else { None }
     }
 
-    fn receive(&mut self, wait: bool) -> io::Result<usize> {
-        let Self { clock, socket, batch, router, view, counts, .. } = self;
+    fn receive(&mut self, wait: bool) -> io::Result<Next> {
+        let Self { clock, socket, batch, router, gathering, view, counts, .. } = self;
         let unix_s = since_1970().as_secs();
         let mut now = None;
-        socket.receive(wait, |from, bytes| {
+        let count = socket.receive(wait, |from, bytes| {
             let now = *now.get_or_insert_with(|| clock.now());
             router.on_datagram(now, unix_s, from, bytes, view, &mut |to, message| {
                 counts.refused += u64::from(!batch.push(to, message));
             });
-        })
+        })?;
+        Ok(gathering.after(now.unwrap_or_default(), count))
     }
 
     /// Reads a burst into the batch, or refuses it.
@@ -236,8 +225,4 @@ impl paceline_icn::Shelf for View {
     fn has(&mut self, name: &Name, units: Units) -> u32 {
         self.upstream.as_mut().map_or(units.count, |upstream| upstream.has(name, units))
     }
-}
-
-fn left(due: Time, now: Time) -> Duration {
-    Duration::from_nanos(due.since(now).as_nanos())
 }

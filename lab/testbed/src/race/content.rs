@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use paceline_cc::observe::Observed;
-use paceline_cc::{Codepoint, Env, Nanos, Rate, Time};
+use paceline_cc::{Codepoint, Env, Nanos, Time};
 use paceline_emulator::world::Site;
 use paceline_experiment::icn::{FetchNode, ROUTER_CONTROLLER, ROUTER_PORT, SyntheticObject};
 use paceline_experiment::{ContentRouter, Flow, Layer, Node, RouterOutcome, Seed, UdpPacket};
@@ -117,7 +117,7 @@ fn serve(router: &ContentRouter, store: PathBuf, sites: &[Site]) -> Result<Serve
         cache_bytes: cache.0,
     });
     let listen = address(sites, *node);
-    let config = ServerConfig { store, listen, rate: Rate::INFINITY, threads: 1, metrics: None, upstream };
+    let config = ServerConfig { upstream, ..ServerConfig::new(store, listen) };
     // Its threads inherit the namespace and the precedence.
     let start = || {
         crate::prefer();
