@@ -35,7 +35,7 @@ const ROUND: Nanos = Nanos::from_millis(10);
 pub const MAX_BURST: u32 = 64;
 
 /// Bytes that a turn may leave ahead of the rate.
-const SLACK: u64 = WIRE_UNIT * (MAX_BURST - QUANTUM) as u64;
+pub(crate) const SLACK: u64 = WIRE_UNIT * (MAX_BURST - QUANTUM) as u64;
 
 /// A request whose units are here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,14 @@
 //! Tokens that prove an address, without anything remembered of whom they were given to.
 //!
 //! A token is a time and a MAC over it and the address, as the cookies of DNS (RFC 7873, RFC 9018) and the tokens of QUIC's Retry
-//! (RFC 9000 section 8.1.3) are. The key of an hour is derived from a secret that the caller draws at start: threads, and routers
-//! behind one address, that share the secret take each other's tokens. Two keys are kept, that of the hour and the one before.
+//! (RFC 9000 section 8.1.3) are. The MAC is SipHash-2-4, as in RFC 9018 section 4.4: a program in the kernel can compute it too. The key of
+//! an hour is derived from a secret that the caller draws at start: threads, and routers behind one address, that share the secret take each
+//! other's tokens. Two keys are kept, that of the hour and the one before.
 
 use std::net::{IpAddr, SocketAddr};
 
 use ring::hmac;
+use siphasher::sip::SipHasher24;
 
 use crate::wire::{AddressToken, TOKEN_BYTES};
 
@@ -22,11 +24,14 @@ pub const RENEW: u64 = 1800;
 /// A key is used for this many seconds (section 10 of our specification; no shorter than [`OLDEST`], since two keys are kept).
 const PERIOD: u64 = 3600;
 
-/// Version of the form: version, key, seconds, MAC.
-const VERSION: u8 = 1;
+/// Version of the form: version, key, seconds, MAC, ten zeros. Version 1 had HMAC-SHA-256.
+const VERSION: u8 = 2;
 
-/// Bytes before the MAC; it has the other 18 (one guess in 2^144 is right).
+/// Bytes before the MAC.
 const HEAD: usize = 6;
+
+/// Where the MAC ends (one guess in 2^64 is right, as in RFC 9018).
+const END: usize = HEAD + size_of::<u64>();
 
 /// What a token proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +50,7 @@ pub struct Secrets {
     master: hmac::Key,
     /// The hour, and its key and the one before.
     hour: u64,
-    keys: [hmac::Key; 2],
+    keys: [[u8; 16]; 2],
 }
 
 impl Secrets {
@@ -64,8 +69,8 @@ impl Secrets {
         token[0] = VERSION;
         token[1] = self.hour as u8;
         token[2..HEAD].copy_from_slice(&(unix_s as u32).to_be_bytes());
-        let tag = tag(&self.keys[0], &token, address);
-        token[HEAD..].copy_from_slice(&tag.as_ref()[..TOKEN_BYTES - HEAD]);
+        let right = mac(&self.keys[0], &token, address);
+        token[HEAD..END].copy_from_slice(&right);
         AddressToken(token)
     }
 
@@ -91,6 +96,13 @@ impl Secrets {
         if good { AddressProof::Good { renew: distance < -(RENEW as i64) } } else { AddressProof::Bad }
     }
 
+    /// The two keys that are kept, for a program that checks tokens by itself: first that of an even hour.
+    pub fn keys(&mut self, unix_s: u64) -> [[u8; 16]; 2] {
+        self.rotate(unix_s);
+        let [this, before] = self.keys;
+        if self.hour.is_multiple_of(2) { [this, before] } else { [before, this] }
+    }
+
     fn rotate(&mut self, unix_s: u64) {
         let hour = unix_s / PERIOD;
         if hour != self.hour {
@@ -100,29 +112,31 @@ impl Secrets {
     }
 }
 
-fn derive(master: &hmac::Key, hour: u64) -> hmac::Key {
+fn derive(master: &hmac::Key, hour: u64) -> [u8; 16] {
     let mut context = hmac::Context::with_key(master);
     context.update(b"paceline icn tokens of the hour");
     context.update(&hour.to_be_bytes());
-    hmac::Key::new(hmac::HMAC_SHA256, context.sign().as_ref())
+    context.sign().as_ref().first_chunk().copied().unwrap_or_default()
 }
 
-fn tag(key: &hmac::Key, token: &[u8; TOKEN_BYTES], address: SocketAddr) -> hmac::Tag {
+/// Over version, key, seconds, port and address, of which IPv4's is mapped into IPv6's: 24 bytes.
+fn mac(key: &[u8; 16], token: &[u8; TOKEN_BYTES], address: SocketAddr) -> [u8; 8] {
     let mut message = [0; HEAD + 18];
     message[..HEAD].copy_from_slice(&token[..HEAD]);
+    message[HEAD..HEAD + 2].copy_from_slice(&address.port().to_be_bytes());
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
     };
-    message[HEAD..HEAD + 16].copy_from_slice(&ip.octets());
-    message[HEAD + 16..].copy_from_slice(&address.port().to_be_bytes());
-    hmac::sign(key, &message)
+    message[HEAD + 2..].copy_from_slice(&ip.octets());
+    SipHasher24::new_with_key(key).hash(&message).to_le_bytes()
 }
 
 /// In a time that does not depend on how many bytes are right.
-fn is_of(key: &hmac::Key, token: &[u8; TOKEN_BYTES], address: SocketAddr) -> bool {
-    let tag = tag(key, token, address);
-    tag.as_ref().iter().zip(&token[HEAD..]).fold(0, |differs, (ours, theirs)| differs | (ours ^ theirs)) == 0
+fn is_of(key: &[u8; 16], token: &[u8; TOKEN_BYTES], address: SocketAddr) -> bool {
+    let mut right = [0; TOKEN_BYTES - HEAD];
+    right[..END - HEAD].copy_from_slice(&mac(key, token, address));
+    right.iter().zip(&token[HEAD..]).fold(0, |differs, (ours, theirs)| differs | (ours ^ theirs)) == 0
 }
 
 #[cfg(test)]
@@ -156,6 +170,16 @@ mod tests {
     }
 
     #[test]
+    fn the_mac_is_siphash_of_version_key_seconds_port_and_address() {
+        let token = Secrets::new(&[1; 32], NOW).mint(address("192.0.2.1:700"), NOW).0;
+        assert_eq!(token[..HEAD], [2, 0x20, 0x6b, 0x49, 0xd2, 0x7b]);
+        // openssl mac -macopt hexkey:eb5164c47b008305edefb429441ee61c -macopt size:8 SipHash, of these six bytes, 02bc and ::ffff:192.0.2.1;
+        // the key is the first half of an HMAC (openssl dgst -sha256 -mac hmac) of the text and the hour, 500,000 = 0x7a120.
+        assert_eq!(token[HEAD..END], [0x03, 0x6c, 0xb0, 0xf3, 0xef, 0x3f, 0x82, 0xe2]);
+        assert_eq!(token[END..], [0; 10]);
+    }
+
+    #[test]
     fn it_is_good_for_its_address_and_its_secret_alone() {
         let from = address("192.0.2.1:700");
         let mut secrets = Secrets::new(&[1; 32], NOW);
@@ -167,6 +191,16 @@ mod tests {
         assert_eq!(secrets.check(&token, address("[::ffff:192.0.2.1]:700"), NOW), AddressProof::Good { renew: false });
         assert_eq!(Secrets::new(&[2; 32], NOW).check(&token, from, NOW), AddressProof::Bad);
         assert_eq!(Secrets::new(&[1; 32], NOW).check(&token, from, NOW), AddressProof::Good { renew: false });
+    }
+
+    #[test]
+    fn the_hours_of_two_keys_take_turns() {
+        let mut secrets = Secrets::new(&[1; 32], NOW);
+        let [even, odd] = secrets.keys(NOW);
+        // Hour 500,000 is even.
+        assert_eq!(secrets.keys(NOW + PERIOD)[0], even);
+        let [later, odd_again] = secrets.keys(NOW + 2 * PERIOD);
+        assert!(later != even && odd_again != odd && even != odd);
     }
 
     proptest! {
