@@ -11,6 +11,7 @@ pub mod layout;
 pub mod limiter;
 pub mod manifest;
 pub mod name;
+pub mod ndn;
 pub mod pace;
 pub mod ranges;
 pub mod resolve;

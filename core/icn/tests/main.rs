@@ -7,6 +7,7 @@ mod flow;
 mod hostile;
 mod integrity;
 mod large;
+mod ndn;
 mod outage;
 mod race;
 mod records;
