@@ -20,7 +20,7 @@ use reader::Said;
 
 mod file;
 pub(crate) mod link;
-mod reader;
+pub(crate) mod reader;
 mod record;
 mod requester;
 mod seen;

@@ -1,7 +1,8 @@
 //! An HTTP/1.1 gateway: named objects for programs that know nothing of names, such as a browser's video player.
 //!
 //! `GET` or `HEAD` of `/NAME`, and of `/NAME/FILE` where NAME is a published folder. Ranges (RFC 9110 section 14) of `GET`, one at a time;
-//! the tag of an object is its name, and it has no date. Everything that is sent was verified before. At a loopback address only requests
+//! the tag of an object is its name, and it has no date. Everything that is sent was verified before, but for `/ndn/NAME`, which a forwarder
+//! of NDN gives: its headers say what of it was checked. At a loopback address only requests
 //! by an address or `localhost` are answered, as exporters do ([`Names`]).
 
 use std::io;
@@ -18,6 +19,7 @@ use paceline_icn::CountedAddress;
 use paceline_scrape::Names;
 
 use crate::client::{FetchError, FetchFailed};
+use crate::ndn::{Forwarder, NdnError};
 use crate::resolver::{ResolveError, Whereabouts};
 use crate::{CallFailed, failed};
 use body::Served;
@@ -25,6 +27,7 @@ use places::{Client, Places};
 
 mod answer;
 mod body;
+mod ndn;
 mod objects;
 mod places;
 mod range;
@@ -51,6 +54,8 @@ pub struct GatewayConfig {
     pub listen: SocketAddr,
     /// Where objects are.
     pub whereabouts: Whereabouts,
+    /// Who gives names of NDN, under `/ndn/`.
+    pub ndn: Option<Forwarder>,
     /// The controller of each fetch.
     pub controller: Spec,
     /// A client is refused when nothing came for this long.
@@ -75,6 +80,9 @@ pub enum GatewayError {
     /// 404, 416, 502 or 504.
     #[error(transparent)]
     Fetch(Box<FetchError>),
+    /// 404, 502 or 504.
+    #[error(transparent)]
+    Ndn(Box<NdnError>),
     /// 500.
     #[error("a task of the gateway ended early")]
     Task(#[from] tokio::task::JoinError),
@@ -97,6 +105,9 @@ impl GatewayError {
                 FetchError::Failed { why: FetchFailed::Range { .. }, .. } => StatusCode::RANGE_NOT_SATISFIABLE,
                 _ => StatusCode::BAD_GATEWAY,
             },
+            Self::Ndn(error) if error.is_not_found() => StatusCode::NOT_FOUND,
+            Self::Ndn(error) if error.is_silence() => StatusCode::GATEWAY_TIMEOUT,
+            Self::Ndn(_) => StatusCode::BAD_GATEWAY,
             Self::Task(_) | Self::System(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -122,7 +133,7 @@ impl Gateway {
             Ok(listener)
         };
         let listener = bind().map_err(failed(what()))?;
-        let stock = objects::Stock::new(config.whereabouts.clone(), config.controller.clone(), config.patience);
+        let stock = objects::Stock::new(config);
         Ok(Self { listener, stock })
     }
 

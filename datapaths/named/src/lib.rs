@@ -7,6 +7,7 @@ pub mod cache;
 pub mod client;
 pub mod gateway;
 mod kept;
+pub mod ndn;
 pub mod partial;
 pub mod resolver;
 pub mod router;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use paceline_icn::Name;
 use paceline_icn::name::NameKind;
 use paceline_named::gateway::{Gateway, GatewayConfig};
+use paceline_named::ndn::Forwarder;
 use paceline_named::resolver::Whereabouts;
 
 use crate::place::{Shop, content};
@@ -20,9 +21,14 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn start(sources: Vec<SocketAddr>, patience: Duration) -> Running {
+    start_with(sources, None, patience)
+}
+
+pub(crate) fn start_with(sources: Vec<SocketAddr>, ndn: Option<Forwarder>, patience: Duration) -> Running {
     let config = GatewayConfig {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         whereabouts: Whereabouts::Known(sources),
+        ndn,
         controller: "bbr".parse().unwrap(),
         patience,
     };

@@ -4,6 +4,7 @@
 mod client;
 mod gateway;
 mod moves;
+mod ndn;
 mod outage;
 mod place;
 mod resolver;

@@ -35,7 +35,7 @@ pub(super) enum Said {
 
 /// What the reader says to the requester.
 #[derive(Debug)]
-pub(super) struct Back {
+pub(crate) struct Back {
     /// Bytes that were read.
     consumed: AtomicU64,
     stop: AtomicBool,
@@ -43,26 +43,26 @@ pub(super) struct Back {
 }
 
 impl Back {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { consumed: AtomicU64::new(0), stop: AtomicBool::new(false), bell })
     }
 
-    pub(super) fn consumed(&self) -> u64 {
+    pub(crate) fn consumed(&self) -> u64 {
         self.consumed.load(Ordering::Acquire)
     }
 
-    pub(super) fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
     /// Wakes the requester when it becomes readable.
-    pub(super) fn bell(&self) -> &OwnedFd {
+    pub(crate) fn bell(&self) -> &OwnedFd {
         &self.bell
     }
 
     /// This many bytes were taken out of the queue.
-    pub(super) fn took(&self, bytes: u64) {
+    pub(crate) fn took(&self, bytes: u64) {
         self.consumed.fetch_add(bytes, Ordering::Release);
         self.ring();
     }
@@ -220,7 +220,7 @@ impl AsyncRead for Reader {
 
 /// A fetch that runs: it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Fetching(pub(super) Arc<Back>);
+pub(crate) struct Fetching(pub(crate) Arc<Back>);
 
 impl Drop for Fetching {
     fn drop(&mut self) {

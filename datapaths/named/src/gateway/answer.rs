@@ -8,10 +8,10 @@ use paceline_icn::{Manifest, Name};
 use paceline_scrape::Names;
 use percent_encoding::percent_decode_str;
 
-use super::GatewayError;
 use super::body::Content;
 use super::objects::Objects;
 use super::range::{Asked, asked};
+use super::{GatewayError, ndn};
 
 /// What an object is whose publisher does not say.
 const UNKNOWN_TYPE: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -26,9 +26,14 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 pub(super) async fn answer<B>(objects: &Objects, request: &Request<B>, names: Names) -> Response<Content> {
     let mut answer = match (may_ask(request, names), request.method()) {
         (Err((status, why)), _) => refusal(status, why),
-        (Ok(()), method @ (&Method::GET | &Method::HEAD)) => found(objects, request, method == Method::GET)
-            .await
-            .unwrap_or_else(|error| refusal(error.status(), &error.to_string())),
+        (Ok(()), method @ (&Method::GET | &Method::HEAD)) => {
+            let wanted = method == Method::GET;
+            let found = match ndn::name(request.uri().path()) {
+                Some(name) => ndn::found(objects, name, wanted).await,
+                None => found(objects, request, wanted).await,
+            };
+            found.unwrap_or_else(|error| refusal(error.status(), &error.to_string()))
+        }
         (Ok(()), &Method::OPTIONS) => {
             let mut answer = empty(StatusCode::NO_CONTENT);
             answer.headers_mut().insert(header::ALLOW, METHODS);
@@ -226,7 +231,7 @@ fn cached(fixed: bool) -> HeaderValue {
     HeaderValue::from_static(if fixed { "public, max-age=31536000, immutable" } else { "no-cache" })
 }
 
-fn put(headers: &mut HeaderMap, name: header::HeaderName, text: &str) {
+pub(super) fn put(headers: &mut HeaderMap, name: header::HeaderName, text: &str) {
     // Ours have nothing in them that is refused.
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
@@ -240,7 +245,7 @@ fn media_type(manifest: &Manifest) -> HeaderValue {
     HeaderValue::from_str(&manifest.media_type).unwrap_or(UNKNOWN_TYPE)
 }
 
-fn empty(status: StatusCode) -> Response<Content> {
+pub(super) fn empty(status: StatusCode) -> Response<Content> {
     let mut answer = Response::new(Content::Text(None));
     *answer.status_mut() = status;
     answer

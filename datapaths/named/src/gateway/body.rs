@@ -7,8 +7,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::GatewayError;
 use super::places::Place;
-use crate::client::{FetchError, Reader};
+use crate::client::Reader;
+use crate::ndn::NdnReader;
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -22,6 +24,15 @@ pub(super) enum Content {
         reader: Box<Reader>,
         /// Bytes to come.
         left: u64,
+        /// Of the fetch among all.
+        place: Place,
+    },
+    /// Bytes of an object of NDN, as they come. Where a fetch fails the last chunk (RFC 9112 section 7.1) is not sent.
+    Ndn {
+        /// The fetch.
+        reader: Box<NdnReader>,
+        /// Bytes to come, where that is known.
+        left: Option<u64>,
         /// Of the fetch among all.
         place: Place,
     },
@@ -48,37 +59,47 @@ impl Drop for Served {
 
 impl Body for Served {
     type Data = Bytes;
-    type Error = FetchError;
+    type Error = GatewayError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, FetchError>>> {
-        match &mut self.get_mut().content {
-            Content::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+        let (polled, place) = match &mut self.get_mut().content {
+            Content::Text(text) => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Content::Object { reader, left, place } => {
-                let Poll::Ready(chunk) = reader.poll_chunk(cx) else {
-                    place.is_awaited();
-                    return Poll::Pending;
-                };
-                place.waits();
-                let chunk = chunk.transpose();
-                if let Some(Ok(bytes)) = &chunk {
+                let polled = reader.poll_chunk(cx).map_err(GatewayError::from);
+                if let Poll::Ready(Ok(Some(bytes))) = &polled {
                     *left = left.saturating_sub(bytes.len() as u64);
                 }
-                Poll::Ready(chunk.map(|chunk| chunk.map(Frame::data)))
+                (polled, place)
             }
-        }
+            Content::Ndn { reader, left, place } => {
+                let polled = reader.poll_chunk(cx).map_err(GatewayError::from);
+                if let (Poll::Ready(Ok(Some(bytes))), Some(left)) = (&polled, left) {
+                    *left = left.saturating_sub(bytes.len() as u64);
+                }
+                (polled, place)
+            }
+        };
+        let Poll::Ready(chunk) = polled else {
+            place.is_awaited();
+            return Poll::Pending;
+        };
+        place.waits();
+        Poll::Ready(chunk.transpose().map(|chunk| chunk.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Text(text) => text.is_none(),
             Content::Object { left, .. } => *left == 0,
+            Content::Ndn { left, .. } => *left == Some(0),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(match &self.content {
-            Content::Text(text) => text.as_ref().map_or(0, |text| text.len() as u64),
-            Content::Object { left, .. } => *left,
-        })
+        match &self.content {
+            Content::Text(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
+            Content::Object { left, .. } => SizeHint::with_exact(*left),
+            Content::Ndn { left, .. } => left.map_or_else(SizeHint::new, SizeHint::with_exact),
+        }
     }
 }

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use paceline_cc::Spec;
+use paceline_icn::ndn::NdnName;
 use paceline_icn::{Manifest, Name};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use super::GatewayError;
 use super::places::{Client, Place, Places};
+use super::{GatewayConfig, GatewayError};
 use crate::client::{self, FetchError, Options, Reader};
 use crate::kept::Kept;
+use crate::ndn::{self, Forwarder, NdnError, NdnReader};
 use crate::resolver::Whereabouts;
 use crate::store::{COLLECTION, Collection};
 
@@ -48,6 +50,7 @@ const STALLED: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Stock {
     whereabouts: Whereabouts,
+    forwarder: Option<Forwarder>,
     controller: Spec,
     patience: Duration,
     fetches: Arc<Places>,
@@ -71,11 +74,12 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Stock {
-    pub(super) fn new(whereabouts: Whereabouts, controller: Spec, patience: Duration) -> Arc<Self> {
+    pub(super) fn new(config: &GatewayConfig) -> Arc<Self> {
         Arc::new(Self {
-            whereabouts,
-            controller,
-            patience,
+            whereabouts: config.whereabouts.clone(),
+            forwarder: config.ndn,
+            controller: config.controller.clone(),
+            patience: config.patience,
             fetches: Places::new(FETCHES, SETTLED),
             collecting: Semaphore::new(COLLECTING),
             manifests: Mutex::new(Kept::new(KEPT)),
@@ -151,6 +155,25 @@ impl Objects {
         Ok(reader.manifest().clone())
     }
 
+    /// A place among the fetches.
+    async fn place(&self) -> Result<Place, GatewayError> {
+        let place = self.stock.fetches.entered(&self.client, self.stock.patience).await;
+        let place = place.ok_or(GatewayError::Busy)?;
+        place.is_awaited();
+        Ok(place)
+    }
+
+    /// Begins to fetch an object of NDN.
+    pub(super) async fn open_ndn(&self, name: &NdnName) -> Result<(NdnReader, Place), GatewayError> {
+        let Some(forwarder) = self.stock.forwarder else {
+            let why = "names of NDN are not served here; start the gateway with --ndn and the address of a forwarder";
+            return Err(GatewayError::NotFound(why.to_owned()));
+        };
+        let place = self.place().await?;
+        let reader = ndn::fetch(forwarder, name, self.options()).await?;
+        Ok((reader, place))
+    }
+
     /// Begins to fetch bytes of an object.
     pub(super) async fn open(
         &self,
@@ -158,9 +181,7 @@ impl Objects {
         within: Option<&Name>,
         range: Range<u64>,
     ) -> Result<(Reader, Place), GatewayError> {
-        let place = self.stock.fetches.entered(&self.client, self.stock.patience).await;
-        let place = place.ok_or(GatewayError::Busy)?;
-        place.is_awaited();
+        let place = self.place().await?;
         let places = self.places(name, within).await?;
         let reader = client::fetch(name, &places, range, self.options()).await?;
         let manifest = reader.manifest().clone();
@@ -204,5 +225,11 @@ impl Objects {
 impl From<FetchError> for GatewayError {
     fn from(error: FetchError) -> Self {
         Self::Fetch(Box::new(error))
+    }
+}
+
+impl From<NdnError> for GatewayError {
+    fn from(error: NdnError) -> Self {
+        Self::Ndn(Box::new(error))
     }
 }
