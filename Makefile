@@ -16,7 +16,7 @@ PAPER ?= paced-chirping
 QUIET := $(if $(MAKE_TERMERR),,--quiet)
 # What takes longest to build, or needs clang, is tested and linted where FEATURES has its name.
 features := $(subst $(comma), ,$(FEATURES))
-kernel := $(if $(filter ebpf,$(features)),,--exclude paceline-kernel --exclude paceline-int)
+kernel := $(if $(filter ebpf,$(features)),,--exclude paceline-kernel --exclude paceline-int --exclude paceline-store)
 tested = --workspace --exclude paceline-python $(if $(filter quic,$(features)),,--exclude paceline-quic) $(kernel) $(if $(kernel),--exclude paceline-bus) \
     --features '$(addprefix paceline-cli/,parquet $(if $(filter quic,$(features)),quic-noq) $(filter ebpf,$(features)))'
 
@@ -100,7 +100,7 @@ test-ebpf: ## tests of what runs in the kernel, which needs clang to build and r
 	@if scripts/setup ebpf; then \
 	    scripts/test $(QUIET) -p paceline-kernel && \
 	    scripts/test $(QUIET) -p paceline-testbed --features ebpf --test lossy && \
-	    scripts/test $(QUIET) -p paceline-bus -p paceline-int && \
+	    scripts/test $(QUIET) -p paceline-bus -p paceline-int -p paceline-store && \
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command -- kernel int:: && \
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test real -- telemetry; \
 	else echo "skipped: test-ebpf: see above"; echo "0 passed, 0 failed, 1 skipped"; fi
@@ -172,7 +172,7 @@ fuzz: ## fuzz each parser for SECONDS=60, JOBS=1 at once; what was found is said
 
 docs: ## the API's documentation, warnings are errors
 	@scripts/setup build
-	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --exclude paceline-int --no-deps --locked
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --exclude paceline-int --exclude paceline-store --no-deps --locked
 
 site: build ## the documentation as a site, in target/site: guides, design, results, controllers by runs, API of Rust, C, Java, Python
 	@scripts/setup site

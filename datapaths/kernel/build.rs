@@ -13,7 +13,7 @@ fn main() -> anyhow::Result<()> {
     for folder in folders() {
         println!("cargo:rerun-if-changed={folder}");
     }
-    // Programs of `datapaths/int` include headers of these.
+    // Programs of `datapaths/int` and `datapaths/store` include headers of these.
     println!("cargo:rerun-if-changed=../kernel/src/bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());

@@ -8,9 +8,9 @@
 //! or another is started, they are steered again. Only root can start an agent, and only root reaches its maps: an ordinary user
 //! chooses whether a socket of theirs takes part, and nothing about anyone else's.
 
+mod answers;
 mod figures;
 mod flows;
-mod mapped;
 mod news;
 mod orphans;
 mod report;
@@ -33,10 +33,11 @@ use paceline_linux::thread::{go_first, set_timer_slack};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::load::{LoadError, Loaded, into_io, missing};
+use crate::mapped::Mapped;
 use crate::modules::AGENT;
+use answers::{ANSWER_BYTES, Answers, CONTROL_BYTES, COUNTS_BYTES};
 use figures::Counting;
 use flows::Flows;
-use mapped::{ANSWER_BYTES, Answers, CONTROL_BYTES, COUNTS_BYTES, Mapped};
 use news::{Item, News};
 
 pub use figures::AgentFigures;

@@ -14,6 +14,7 @@ pub mod default;
 mod holders;
 mod hystart;
 pub mod load;
+mod mapped;
 mod modules;
 mod needs;
 mod record;
@@ -25,6 +26,7 @@ pub use default::{ChangedDefault, DefaultError};
 pub use holders::{Holder, holders};
 pub use hystart::KernelHyStart;
 pub use load::{LoadError, Loaded};
+pub use mapped::Mapped;
 pub use modules::{
     AGENT, CHIRP, CHIRP_CUBIC, CHIRP_R, COPA, CUBIC, CUBIC_EQ1, CUBIC_EQ2, CUBIC_EQ3, CUBIC_L1, CUBIC_L1G, CUBIC_L2,
     DCTCP, MODULES, Module, OPEN_WINDOW, module,

@@ -228,6 +228,18 @@ impl Interfaces {
         })
     }
 
+    /// The largest packet that an interface takes, in bytes from its IP header on.
+    pub fn mtu(&self, name: &str) -> Result<u32, NamespaceError> {
+        self.run(|| format!("look at {name}"), async {
+            let link = self.handle.link().get().match_name(name.to_owned()).execute().try_next().await?;
+            let mtu = |attribute: &LinkAttribute| match attribute {
+                LinkAttribute::Mtu(mtu) => Some(*mtu),
+                _ => None,
+            };
+            link.and_then(|link| link.attributes.iter().find_map(mtu)).ok_or(Error::RequestFailed)
+        })
+    }
+
     /// The names of all interfaces.
     pub fn names(&self) -> Result<Vec<String>, NamespaceError> {
         self.run(|| "list the interfaces".to_owned(), async {

@@ -10,8 +10,8 @@ use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Env, Nanos, Rate, Spec, Time};
 use paceline_transport::{Counted, SenderConfig};
 
+use super::answers::{Answer, Answers, BUDGET, DECLINED, FOLLOWS, GLIDES};
 use super::figures::Counting;
-use super::mapped::{Answer, Answers, BUDGET, DECLINED, FOLLOWS, GLIDES};
 use super::news::Item;
 use super::report::{Kind, Report, SelectedFlow};
 
