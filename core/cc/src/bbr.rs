@@ -79,6 +79,7 @@ struct Config {
     cwnd_gain: f64,
     probe_gain: f64,
     min_rtt_window: Nanos,
+    probe_rtt_gain: f64,
 }
 
 /// One acknowledgement's contribution, in packets.
@@ -414,6 +415,7 @@ fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
         cwnd_gain: params.number("cwnd_gain"),
         probe_gain: params.number("probe_gain"),
         min_rtt_window: Nanos::from_secs_f64(params.number("probe_rtt")),
+        probe_rtt_gain: params.number("probe_rtt_gain"),
     };
     Box::new(Bbr::new(env, config))
 }
@@ -446,7 +448,14 @@ pub const ENTRY: Entry = Entry {
             unit: "s without a smaller RTT until ProbeRTT",
             kind: Kind::Number { min: 0.1, max: 1e6 },
             default: "10",
-            source: "Linux tcp_bbr.c, bbr_min_rtt_win_sec",
+            source: "Linux tcp_bbr.c, bbr_min_rtt_win_sec; BBRv2 and BBRv3 have 5",
+        },
+        Param {
+            name: "probe_rtt_gain",
+            unit: "BDP in flight in ProbeRTT, at least 4 packets",
+            kind: Kind::Number { min: 0.0, max: 1.0 },
+            default: "0",
+            source: "Linux tcp_bbr.c, bbr_probe_rtt_cwnd; BBRv2 and BBRv3 have 0.5 (draft-ietf-ccwg-bbr-06 section 2.16.2)",
         },
         Param {
             name: "long_term",

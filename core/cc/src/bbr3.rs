@@ -303,12 +303,8 @@ impl Controller for Bbr3 {
     }
 }
 
-/// Send quanta that TCP may hold at once: the sender's queue, segmentation and the receiver's gathering each have one.
-const BUDGET_OF_TCP: f64 = 3.0;
-
 fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
-    let budget = params.number("budget");
-    Box::new(Bbr3::new(env, if budget > 0.0 { budget } else { BUDGET_OF_TCP }, Constants::default()))
+    Box::new(Bbr3::new(env, params.number("budget"), Constants::default()))
 }
 
 /// `bbr3` in the registry.
@@ -321,10 +317,10 @@ pub const ENTRY: Entry = Entry {
     start: None,
     params: &[Param {
         name: "budget",
-        unit: "send quanta that the datapath may hold at once; 0 is 3 over TCP and 1 over datagrams",
-        kind: Kind::Number { min: 0.0, max: 3.0 },
-        default: "0",
-        source: "draft-ietf-ccwg-bbr-06 section 5.5.8: 3 for TCP with segmentation offload, 1 for QUIC",
+        unit: "send quanta that the datapath may hold at once; over datagrams 1 unless it is given",
+        kind: Kind::Number { min: 1.0, max: 3.0 },
+        default: "3",
+        source: "draft-ietf-ccwg-bbr-06 section 5.5.8: 3 for TCP, where sender, segmentation and receiver hold one each, 1 for QUIC",
     }],
     needs: &[],
     make: &make,

@@ -5,6 +5,7 @@ use std::io;
 
 use crate::ability::Ability;
 use crate::controller::{Controller, Ecn, Env, ReceiverHalf};
+use crate::datapath;
 use crate::foreign::clipped;
 use crate::mdi::models::{self, Named, TooMany};
 use crate::mdi::{Model, ReadError};
@@ -247,6 +248,8 @@ pub const ON_OFF: Kind = Kind::Choice(&["on", "off"]);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params {
     values: Vec<(&'static str, Value)>,
+    /// Given, with their defaults, where some datapath has another value for them: it leaves these as they are.
+    kept: Vec<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -304,10 +307,10 @@ impl Params {
         self.word(name) == "on"
     }
 
-    /// Gives the parameter this value, if it has its default.
+    /// Gives the parameter this value, unless it was given.
     pub(crate) fn settle(&mut self, entry: &'static Entry, name: &str, value: &str) {
         let start_up = self.start_up(entry);
-        let Some(param) = entry.params().find(|param| param.name == name) else { return };
+        let Some(param) = entry.params().find(|param| param.name == name && !self.kept.contains(&name)) else { return };
         let (default, settled) = (default_of(entry, param, start_up), Value::parse(param.kind, value));
         if let (Some(settled), Some((_, value))) = (settled, self.values.iter_mut().find(|(key, _)| *key == name))
             && *value == default
@@ -325,14 +328,15 @@ impl Params {
         start_up_of(entry, &self.values)
     }
 
-    /// Those that differ from their defaults, as `key=value`; a start-up with a parameter of its own name by that alone.
+    /// Those that differ from their defaults, or that datapaths leave as given, as `key=value`; a start-up with a parameter of its own
+    /// name by that alone.
     pub(crate) fn given(&self, entry: &'static Entry) -> impl Iterator<Item = String> {
         let start_up = self.start_up(entry);
         let namesake = start_up.filter(|start_up| start_up.takes(start_up.name)).map(|start_up| start_up.name);
         let differing = move |(param, (_, value)): &(&'static Param, &(&str, Value))| match namesake {
             Some(name) if param.name == name => true,
             Some(_) if entry.start.as_ref().is_some_and(|start| start.param.name == param.name) => false,
-            Some(_) | None => default_of(entry, param, start_up) != *value,
+            Some(_) | None => self.kept.contains(&param.name) || default_of(entry, param, start_up) != *value,
         };
         entry.params().zip(&self.values).filter(differing).map(|(param, (_, value))| format!("{}={value}", param.name))
     }
@@ -387,7 +391,14 @@ impl Params {
         }
         let value =
             |param: &'static Param| value_of(&given, param.name).unwrap_or_else(|| default_of(entry, param, start_up));
-        Ok(Self { values: entry.params().map(|param| (param.name, value(param))).collect() })
+        let left = |param: &&'static Param| datapath::decides(entry.name, param.name);
+        let kept = |param: &&'static Param| {
+            value_of(&given, param.name).is_some_and(|value| value == default_of(entry, param, start_up))
+        };
+        Ok(Self {
+            values: entry.params().map(|param| (param.name, value(param))).collect(),
+            kept: entry.params().filter(left).filter(kept).map(|param| param.name).collect(),
+        })
     }
 }
 

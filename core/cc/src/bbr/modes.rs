@@ -96,7 +96,7 @@ impl Bbr {
                 if self.probe_rtt_round_done {
                     self.check_probe_rtt_done(now);
                 }
-            } else if step.in_flight <= MIN_CWND {
+            } else if step.in_flight <= self.probe_rtt_cwnd() {
                 self.probe_rtt_done = Some(now + PROBE_RTT_TIME);
                 self.probe_rtt_round_done = false;
                 self.next_round_delivered = self.delivered;
@@ -123,6 +123,11 @@ impl Bbr {
         } else {
             self.mode = Mode::Startup;
         }
+    }
+
+    /// ProbeRTT's window in packets (`bbr_probe_rtt_cwnd`).
+    pub(super) fn probe_rtt_cwnd(&self) -> f64 {
+        self.bdp(self.bw(), self.config.probe_rtt_gain).max(MIN_CWND)
     }
 
     /// Samples of packets sent until what is in flight now has been delivered do not lower the bandwidth.

@@ -38,7 +38,7 @@ impl Bbr {
             self.cwnd = self.cwnd.max(MIN_CWND);
         }
         if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(MIN_CWND);
+            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
     }
 

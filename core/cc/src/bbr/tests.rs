@@ -25,6 +25,7 @@ impl Trace {
             cwnd_gain: 2.0,
             probe_gain: 1.25,
             min_rtt_window: Nanos::from_secs(10),
+            probe_rtt_gain: 0.0,
         };
         Self {
             bbr: Bbr::new(&Env { seed, ..Env::default() }, config),
@@ -256,6 +257,22 @@ fn probe_rtt_keeps_four_packets_for_200_ms_and_gives_the_window_back() {
     assert!(trace.bbr.cwnd >= saved, "{} {saved}", trace.bbr.cwnd);
     assert_eq!(trace.bbr.bw(), bandwidth, "the starved samples do not count");
     assert_eq!(trace.bbr.mode, Mode::ProbeBw);
+}
+
+#[test]
+fn probe_rtt_may_keep_half_a_bdp_in_flight() {
+    let mut trace = Trace::probing(1);
+    trace.bbr.config.probe_rtt_gain = 0.5;
+    (trace.rtt, trace.in_flight) = (Nanos::from_millis(60), 301 * MSS);
+    while trace.bbr.mode != Mode::ProbeRtt {
+        trace.ack();
+    }
+    // 10 000 packets/s and 60 ms.
+    assert_eq!(trace.bbr.window(), 300 * MSS);
+    assert_eq!(trace.bbr.probe_rtt_done, None);
+    trace.in_flight = 300 * MSS;
+    trace.ack();
+    assert!(trace.bbr.probe_rtt_done.is_some());
 }
 
 #[test]

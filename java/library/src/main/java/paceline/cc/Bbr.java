@@ -53,7 +53,7 @@ final class Bbr extends BbrModel {
     private double priorInFlight;
 
     Bbr(Env env, Params params) {
-        super(env, params.on("long_term"), params.on("aggregation"));
+        super(env, params);
         random = new Pcg64(env.seed);
         probeBwCwndGain = params.number("cwnd_gain");
         probeGain = params.number("probe_gain");
@@ -199,7 +199,7 @@ final class Bbr extends BbrModel {
                 if (probeRttRoundDone) {
                     checkProbeRttDone(now);
                 }
-            } else if (inFlight <= MIN_CWND) {
+            } else if (inFlight <= probeRttCwnd()) {
                 probeRttDone = Units.plus(now, PROBE_RTT_TIME);
                 probeRttRoundDone = false;
                 nextRoundDelivered = delivered;

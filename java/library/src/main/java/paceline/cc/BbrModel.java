@@ -37,6 +37,8 @@ abstract class BbrModel extends Controller {
     private final boolean longTerm;
     /** Whether to make room for bursts of acknowledgements. */
     final boolean aggregates;
+    /** ProbeRTT's window in bandwidth-delay products. */
+    private final double probeRttGain;
     final BbrAggregation aggregation = new BbrAggregation();
     final BbrFilter bandwidth = new BbrFilter(BANDWIDTH_ROUNDS);
     final BbrPolicer policer = new BbrPolicer();
@@ -68,9 +70,10 @@ abstract class BbrModel extends Controller {
     double losses;
     double inFlight;
 
-    BbrModel(Env env, boolean longTerm, boolean aggregates) {
-        this.longTerm = longTerm;
-        this.aggregates = aggregates;
+    BbrModel(Env env, Params params) {
+        longTerm = params.on("long_term");
+        aggregates = params.on("aggregation");
+        probeRttGain = params.number("probe_rtt_gain");
         mss = env.mss;
     }
 
@@ -96,6 +99,11 @@ abstract class BbrModel extends Controller {
     /** {@code bbr_inflight}. */
     final double target(double bw, double gain) {
         return budget(bdp(bw, gain));
+    }
+
+    /** ProbeRTT's window in packets ({@code bbr_probe_rtt_cwnd}). */
+    final double probeRttCwnd() {
+        return Math.max(bdp(bw(), probeRttGain), MIN_CWND);
     }
 
     /** Packets sent at once ({@code bbr_tso_segs_goal}). */
@@ -147,7 +155,7 @@ abstract class BbrModel extends Controller {
             cwnd = Math.max(cwnd, MIN_CWND);
         }
         if (mode == Mode.PROBE_RTT) {
-            cwnd = Math.min(cwnd, MIN_CWND);
+            cwnd = Math.min(cwnd, probeRttCwnd());
         }
     }
 

@@ -59,6 +59,13 @@ public final class Controllers {
                     1e6,
                     "10",
                     "Linux tcp_bbr.c, bbr_min_rtt_win_sec"),
+            Param.number(
+                    "probe_rtt_gain",
+                    "BDP in flight in ProbeRTT, at least 4 packets",
+                    0,
+                    1,
+                    "0",
+                    "Linux tcp_bbr.c, bbr_probe_rtt_cwnd"),
             Param.onOff("long_term", "policer detection", "on", "Linux tcp_bbr.c, bbr_lt_bw_sampling"),
             Param.onOff(
                     "aggregation",
