@@ -101,6 +101,7 @@ test-ebpf: ## tests of what runs in the kernel, which needs clang to build and r
 	    scripts/test $(QUIET) -p paceline-kernel && \
 	    scripts/test $(QUIET) -p paceline-testbed --features ebpf --test lossy && \
 	    scripts/test $(QUIET) -p paceline-bus -p paceline-int -p paceline-store && \
+	    scripts/test $(QUIET) -p paceline-named --features kernel-store -- kernel_store && \
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test command -- kernel int:: && \
 	    scripts/test $(QUIET) -p paceline-cli --features ebpf --test real -- telemetry; \
 	else echo "skipped: test-ebpf: see above"; echo "0 passed, 0 failed, 1 skipped"; fi

@@ -1,11 +1,15 @@
 //! The content router over UDP: it serves the objects of a store, and fetches what it does not have from other routers.
 //!
 //! One thread has one socket, and one [`paceline_icn::Router`]; several share a port (`SO_REUSEPORT`), the rate and the table of sources.
+//! What is asked for often may be answered in the kernel, where they ask ([`Server::start_with`]).
 
 mod blocks;
+#[cfg_attr(not(feature = "kernel-store"), path = "router/no_filler.rs")]
+mod filler;
 mod gather;
 mod keeper;
 mod metrics;
+mod popular;
 mod shelf;
 mod socket;
 mod upstream;
@@ -19,16 +23,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use paceline_cc::{Nanos, Rate, Spec};
-use paceline_icn::{Limits, Router, RouterConfig, RouterStats};
+use paceline_icn::{Limits, Router, RouterConfig, RouterStats, Secrets};
 use paceline_linux::clock::Clock;
 use paceline_udp::random;
 
-use crate::resolver::draw;
+use crate::resolver::{draw, since_1970};
 use crate::store::{Store, StoreError};
 use crate::{Cache, CallFailed, failed};
+use filler::{Around, Filler};
 use keeper::Keeper;
+use popular::Popular;
 use shelf::Shelf;
-use socket::{Socket, bind};
+use socket::{SEGMENT, Socket, bind};
 use upstream::Upstream;
 use worker::Worker;
 
@@ -65,6 +71,15 @@ impl ServerConfig {
     }
 }
 
+/// A store in the kernel, which answers requests for one unit of what is asked for often before they reach a socket.
+#[derive(Clone, Debug)]
+pub struct KernelStoreConfig {
+    /// Bytes of the kernel's memory for it, all of which it has from the start.
+    pub bytes: u64,
+    /// The interface that requests come in by.
+    pub interface: String,
+}
+
 /// Other routers.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
@@ -96,6 +111,13 @@ pub enum ServerError {
     /// The address is not one of this host.
     #[error("{0}: this host does not have that address; give one of its own, or 0.0.0.0, with {1}")]
     NotHere(SocketAddr, &'static str),
+    /// It was built without eBPF.
+    #[error("--kernel-store: this program was built without eBPF; build it with --features ebpf, or leave it out")]
+    NoKernelStore,
+    /// The store cannot be in the kernel.
+    #[cfg(feature = "kernel-store")]
+    #[error(transparent)]
+    KernelStore(#[from] paceline_store::KernelStoreError),
     /// A call of the system failed.
     #[error(transparent)]
     System(#[from] CallFailed),
@@ -116,6 +138,7 @@ impl ServerError {
 struct Shared {
     stop: AtomicBool,
     counts: Mutex<Vec<Counts>>,
+    kernel: Mutex<Option<KernelStoreFigures>>,
     trouble: Mutex<Option<String>>,
 }
 
@@ -134,6 +157,35 @@ pub struct Counts {
     pub refused: u64,
     /// Bursts that could not be read from the store.
     pub unread: u64,
+    /// Of the store in the kernel, where there is one. What it answered is among the others, too.
+    pub kernel: Option<KernelStoreFigures>,
+}
+
+/// What the store in the kernel has done, in requests for units that could be there, and its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelStoreFigures {
+    /// Answered with a unit.
+    pub answered: u64,
+    /// Refused, since the sender had used up its share.
+    pub busy: u64,
+    /// Passed on: the unit is not there.
+    pub missed: u64,
+    /// With a token that proves nothing.
+    pub bad_tokens: u64,
+    /// Of these, dropped: they came too fast for the router.
+    pub dropped: u64,
+    /// Passed on: the token is to be renewed.
+    pub renewals: u64,
+    /// Passed on: the rate was used up.
+    pub paced: u64,
+    /// Passed on: the interface's driver left no room for the answer.
+    pub no_room: u64,
+    /// Bytes of its memory that are in use.
+    pub used_bytes: u64,
+    /// Bytes of its memory.
+    pub bytes: u64,
+    /// Parts of objects that made room for others.
+    pub evicted: u64,
 }
 
 /// A router that runs. It stops when this is dropped.
@@ -150,6 +202,14 @@ impl Server {
     /// # Errors
     /// [`ServerError`].
     pub fn start(config: &ServerConfig) -> Result<Self, ServerError> {
+        Self::start_with(config, None)
+    }
+
+    /// Begins to serve, with a store in the kernel; only objects of the folder are in it, not those from upstream.
+    ///
+    /// # Errors
+    /// [`ServerError`]: where there is to be a store in the kernel and it cannot be, nothing is served.
+    pub fn start_with(config: &ServerConfig, kernel: Option<&KernelStoreConfig>) -> Result<Self, ServerError> {
         if config.gather > ServerConfig::LONGEST_GATHER {
             return Err(ServerError::Gather(config.gather));
         }
@@ -174,7 +234,26 @@ impl Server {
         }
         let clock = Clock::new();
         let of_all = RouterConfig { upstream: config.upstream.is_some(), ..RouterConfig::new(config.rate) };
-        let limits = Arc::new(Limits::new(&of_all, draw()?));
+        let filler = kernel.map(Filler::open).transpose()?;
+        let limits = Arc::new(match &filler {
+            Some(filler) => Limits::within(&of_all, draw()?, filler.buckets()),
+            None => Limits::new(&of_all, draw()?),
+        });
+        let begin = |filler: Filler| {
+            let secrets = Secrets::new(&secret, since_1970().as_secs());
+            let (limits, store, shared) = (Arc::clone(&limits), store.clone(), Arc::clone(&server.shared));
+            filler.begin(Around { listen: server.address, clock, secrets, limits, store, shared })
+        };
+        let tell = match filler.map(begin).transpose()? {
+            Some((tell, fill)) => {
+                server.spawn("paceline-fill", move || {
+                    fill();
+                    Ok(())
+                })?;
+                Some(tell)
+            }
+            None => None,
+        };
         for (index, socket) in sockets.into_iter().enumerate() {
             let upstream = config.upstream.as_ref().map(|upstream| {
                 let cache = Cache::open(&store, upstream.cache_bytes)?;
@@ -182,11 +261,14 @@ impl Server {
                 Ok::<_, ServerError>(Upstream::new(upstream, cache, keeper, clock, draw()?))
             });
             let (shelf, upstream) = (Shelf::new(store.clone()), upstream.transpose()?);
+            let popular = tell.clone().map(|tell| Ok::<_, ServerError>(Popular::new(tell, draw()?))).transpose()?;
             let router = (of_all.divided(count), draw()?, Arc::clone(&limits));
             let (shared, gather) = (Arc::clone(&server.shared), config.gather);
             server.spawn("paceline-route", move || {
                 let router = |secrets| Router::sharing(router.0, secrets, router.1, router.2);
-                Worker::new(clock, Socket::new(socket), shelf, upstream, router, &secret, gather).run(index, &shared)
+                let mut worker = Worker::new(clock, Socket::new(socket), shelf, upstream, router, &secret, gather);
+                worker.popular = popular;
+                worker.run(index, &shared)
             })?;
         }
         server.metrics = metrics.map(|bound| metrics::answer(bound, &server.shared)).transpose()?;
@@ -257,20 +339,35 @@ impl Shared {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
     }
 
+    #[cfg_attr(not(feature = "kernel-store"), expect(dead_code, reason = "who calls it is not there"))]
+    fn set_kernel(&self, figures: KernelStoreFigures) {
+        *self.kernel.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+    }
+
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     fn total(&self) -> Counts {
-        let counts = self.counts();
-        counts.iter().skip(1).fold(counts.first().copied().unwrap_or_default(), |mut all, one| {
+        let mut all = Counts::default();
+        for one in self.counts().iter() {
             all.router.add(&one.router);
             all.queued += one.queued;
             all.awaited += one.awaited;
             all.sent_bytes += one.sent_bytes;
             all.refused += one.refused;
             all.unread += one.unread;
-            all
-        })
+        }
+        all.kernel = *self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = &all.kernel {
+            let router = &mut all.router;
+            router.requests += kernel.answered + kernel.busy + kernel.dropped;
+            router.hits += kernel.answered;
+            router.sent_units += kernel.answered;
+            router.limited += kernel.busy;
+            router.bad_tokens += kernel.dropped;
+            all.sent_bytes += kernel.answered * SEGMENT as u64;
+        }
+        all
     }
 }

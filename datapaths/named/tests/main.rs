@@ -3,6 +3,8 @@
 
 mod client;
 mod gateway;
+#[cfg(feature = "kernel-store")]
+mod kernel_store;
 mod moves;
 mod ndn;
 mod outage;

@@ -59,8 +59,11 @@ impl Client {
 
     /// From 127.0.0.`host`.
     pub(crate) fn from_host(host: u8, server: SocketAddr) -> Self {
-        let socket = UdpSocket::bind(SocketAddr::from(([127, 0, 0, host], 0))).expect("a port");
-        socket.connect(server).expect("loopback");
+        Self::over(UdpSocket::bind(SocketAddr::from(([127, 0, 0, host], 0))).expect("a port"), server)
+    }
+
+    pub(crate) fn over(socket: UdpSocket, server: SocketAddr) -> Self {
+        socket.connect(server).expect("a way");
         let (units, heads, nacks) = Default::default();
         Self { socket, nonce: 77, token: None, units, heads, nacks, got_bytes: 0, sent_bytes: 0 }
     }
@@ -71,7 +74,7 @@ impl Client {
         let mut bytes = Vec::new();
         UnitRequest { nonce: self.nonce, name: of, ranges, token: self.token, hops: 0, padded }.encode(&mut bytes);
         self.sent_bytes += bytes.len();
-        self.socket.send(&bytes).expect("loopback");
+        self.socket.send(&bytes).expect("a way");
         for _ in 0..messages {
             assert!(self.take(Duration::from_secs(5)), "{messages} answers to units {first} + {count}");
         }

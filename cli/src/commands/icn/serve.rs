@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use paceline_named::router::{Server, ServerConfig};
+use paceline_cc::units::Bytes;
+use paceline_named::router::{KernelStoreConfig, Server, ServerConfig};
 
 use super::announce::Announce;
 use super::running;
@@ -21,15 +22,23 @@ pub(crate) struct Args {
     /// Threads that share the address.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
+    /// Answer what is asked for often, unit by unit, in the kernel, out of so much of its memory, such as 256MB (needs eBPF, root, and native XDP).
+    #[arg(long, value_name = "BYTES", requires = "interface")]
+    kernel_store: Option<Bytes>,
+    /// The interface that requests for --kernel-store come in by.
+    #[arg(long, value_name = "NAME", requires = "kernel_store")]
+    interface: Option<String>,
     #[command(flatten)]
     announcing: Announce,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let config = ServerConfig { threads: args.threads.into(), ..args.answering.config(&args.store)? };
+    let kernel = args.kernel_store.zip(args.interface.clone());
+    let kernel = kernel.map(|(Bytes(bytes), interface)| KernelStoreConfig { bytes, interface });
     let mut announcer = None;
     let start = || {
-        let server = Server::start(&config)?;
+        let server = Server::start_with(&config, kernel.as_ref())?;
         announcer = args.announcing.start(&config.store, server.address())?;
         Ok(server)
     };

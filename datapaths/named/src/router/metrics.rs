@@ -8,9 +8,9 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Unit;
+use prometheus_client::registry::{Registry, Unit};
 
-use super::{Counts, ServerError, Shared};
+use super::{Counts, KernelStoreFigures, ServerError, Shared};
 use crate::failed;
 
 pub(super) fn bind(address: SocketAddr) -> Result<BoundServer, ServerError> {
@@ -26,6 +26,11 @@ pub(super) fn answer(bound: BoundServer, shared: &Arc<Shared>) -> Result<ScrapeS
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Refused {
     reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Judged {
+    outcome: &'static str,
 }
 
 fn encode(counts: &Counts, format: ScrapeFormat) -> String {
@@ -63,7 +68,40 @@ fn encode(counts: &Counts, format: ScrapeFormat) -> String {
     ] {
         registry.register(name, help, ConstGauge::new(value.cast_signed()));
     }
+    if let Some(kernel) = &counts.kernel {
+        encode_kernel(kernel, registry);
+    }
     expose(&whole, format)
+}
+
+fn encode_kernel(kernel: &KernelStoreFigures, registry: &mut Registry) {
+    let judged = Family::<Judged, Counter>::default();
+    for (outcome, count) in [
+        ("answered", kernel.answered),
+        ("busy", kernel.busy),
+        ("missed", kernel.missed),
+        ("bad_token", kernel.bad_tokens.saturating_sub(kernel.dropped)),
+        ("dropped", kernel.dropped),
+        ("renewal", kernel.renewals),
+        ("paced", kernel.paced),
+        ("no_room", kernel.no_room),
+    ] {
+        judged.get_or_create(&Judged { outcome }).inc_by(count);
+    }
+    let help = "Requests for one unit that the kernel's store answered, refused or dropped, or passed on to the router for this reason";
+    registry.register("kernel_requests", help, judged);
+    let evicted = ConstCounter::new(kernel.evicted);
+    registry.register(
+        "kernel_evicted_parts",
+        "Parts of objects that made room for others in the kernel's store",
+        evicted,
+    );
+    for (name, help, value) in [
+        ("kernel_store", "Memory of the kernel's store", kernel.bytes),
+        ("kernel_store_used", "Memory of the kernel's store that has units", kernel.used_bytes),
+    ] {
+        registry.register_with_unit(name, help, Unit::Bytes, ConstGauge::new(value.cast_signed()));
+    }
 }
 
 #[cfg(test)]
@@ -73,11 +111,14 @@ mod tests {
     #[test]
     fn what_was_counted_is_there_under_its_name() {
         let mut counts = Counts { sent_bytes: 7, queued: 3, ..Counts::default() };
+        counts.kernel = Some(KernelStoreFigures { bad_tokens: 9, dropped: 4, bytes: 90_112, ..Default::default() });
         counts.router.limited = 4;
         let text = encode(&counts, ScrapeFormat::Text);
         for line in [
             "paceline_icn_sent_bytes_total 7",
             "paceline_icn_queued_units 3",
+            "paceline_icn_kernel_requests_total{outcome=\"bad_token\"} 5",
+            "paceline_icn_kernel_store_bytes 90112",
             "paceline_icn_refused_requests_total{reason=\"source_limit\"} 4",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");

@@ -8,6 +8,7 @@ use paceline_icn::{Burst, Found, Name, Router, Secrets, Units};
 use paceline_linux::clock::{Clock, span};
 
 use super::gather::{Gathering, Next};
+use super::popular::Popular;
 use super::shelf::{Shelf, Unread};
 use super::socket::{Batch, SEGMENT, SEGMENTS, Socket};
 use super::upstream::Upstream;
@@ -24,6 +25,8 @@ pub(super) struct Worker {
     router: Router,
     gathering: Gathering,
     view: View,
+    /// Where the kernel has a store: what is to go there.
+    pub(super) popular: Option<Popular>,
     counts: Counts,
     /// What the batch has, and its bytes.
     read: Vec<(Burst, u64)>,
@@ -49,7 +52,8 @@ impl Worker {
         let router = router(Secrets::new(secret, since_1970().as_secs()));
         let view = View { shelf, upstream };
         let gathering = Gathering::new(gather);
-        Self { clock, socket, batch, router, gathering, view, counts: Counts::default(), read: Vec::new() }
+        let (popular, counts) = (None, Counts::default());
+        Self { clock, socket, batch, router, gathering, view, popular, counts, read: Vec::new() }
     }
 
     /// Serves until it is stopped.
@@ -143,7 +147,12 @@ impl Worker {
             Ok(DATA_HEAD + last)
         });
         match read {
-            Ok(bytes) => self.read.push((*burst, bytes as u64)),
+            Ok(bytes) => {
+                self.read.push((*burst, bytes as u64));
+                if let Some(popular) = &mut self.popular {
+                    popular.leaves(burst);
+                }
+            }
             Err(unread) => self.refuse(burst, unread),
         }
     }

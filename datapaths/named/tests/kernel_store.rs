@@ -1,0 +1,206 @@
+//! The router with a store in the kernel, at one end of a veth pair. What is to be answered there is sent as a frame of full length, since veth
+//! leaves no room for an answer behind a shorter one; a socket's requests reach the router.
+
+use std::io::Write;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use paceline_fixture::frame::UdpEnds;
+use paceline_fixture::until;
+use paceline_icn::wire::{MissingReason, PADDED, UnitRequest};
+use paceline_icn::{Name, Ranges, UNIT, Units};
+use paceline_linux::interface::Interfaces;
+use paceline_linux::link::{link, packets};
+use paceline_linux::namespace::{Namespace, needs_root};
+use paceline_named::router::{KernelStoreConfig, KernelStoreFigures, Server, ServerError};
+use paceline_store::{KernelStore, KernelStoreError};
+
+use crate::router::{Client, config, published, published_in};
+use crate::store::Place;
+
+/// A router, and a host that asks it.
+struct Bed {
+    server: Server,
+    client: Client,
+    /// Requests so far.
+    asked: u64,
+    frames: OwnedFd,
+    ends: UdpEnds,
+    s: Namespace,
+    /// Answers reach a veth's other end only where that has a program too.
+    _passes: KernelStore,
+}
+
+fn bed(test: &str, place: &Place, listen: &str) -> Option<Bed> {
+    if needs_root(test) {
+        return None;
+    }
+    let skipped = |reason: &KernelStoreError| {
+        // Not by a macro, whose output is not shown for tests that pass.
+        let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+    };
+    let (s, r) = (Namespace::create().unwrap(), Namespace::create().unwrap());
+    s.enter(|| Interfaces::open().unwrap().veth("s0", None, "r0", &r)).unwrap().unwrap();
+    let up = |host: &Namespace, interface: &str, address: &str| {
+        let up = || {
+            let all = Interfaces::open()?;
+            all.add_address(interface, address.parse().unwrap(), 24)?;
+            all.up(interface)
+        };
+        host.enter(up).unwrap().unwrap();
+        host.enter(|| link(interface).unwrap().unwrap().addr().unwrap()).unwrap()
+    };
+    let link = (up(&r, "r0", "10.77.0.2"), up(&s, "s0", "10.77.0.1"));
+    for (host, interface) in [(&s, "s0"), (&r, "r0")] {
+        host.enter(|| Interfaces::wait_until_running(interface)).unwrap().unwrap();
+    }
+    let kernel = KernelStoreConfig { bytes: 1 << 20, interface: "s0".to_owned() };
+    let config =
+        paceline_named::router::ServerConfig { listen: listen.parse().unwrap(), ..config(place.store.folder()) };
+    let server = match s.enter(|| Server::start_with(&config, Some(&kernel))).unwrap() {
+        Err(ServerError::KernelStore(
+            reason @ (KernelStoreError::NotRoot | KernelStoreError::NoBtf | KernelStoreError::NoBarrier(_)),
+        )) => {
+            skipped(&reason);
+            return None;
+        }
+        server => server.unwrap(),
+    };
+    let mut passes = KernelStore::load(1 << 20).unwrap();
+    r.enter(|| passes.attach("r0")).unwrap().unwrap();
+    let socket = r.enter(|| UdpSocket::bind("10.77.0.2:40001")).unwrap().unwrap();
+    let to = SocketAddr::new("10.77.0.1".parse().unwrap(), server.address().port());
+    let ends = UdpEnds { link, from: socket.local_addr().unwrap(), to };
+    let frames = r.enter(|| packets("r0")).unwrap().unwrap();
+    Some(Bed { server, client: Client::over(socket, to), asked: 0, frames, ends, s, _passes: passes })
+}
+
+impl Bed {
+    fn kernel(&self) -> KernelStoreFigures {
+        self.server.counts().kernel.unwrap_or_default()
+    }
+
+    /// Asks through the socket, and takes this many messages.
+    fn ask(&mut self, name: Name, unit: u64, padded: usize, messages: usize) {
+        self.asked += 1;
+        self.client.ask(name, unit, 1, padded, messages);
+    }
+
+    /// Asks for a unit through the interface, as a card would bring it in; whether the kernel answered, and not the router.
+    fn answered(&mut self, name: Name, unit: u64) -> bool {
+        until("all have been counted", || self.server.counts().router.requests == self.asked);
+        let before = self.kernel().answered;
+        let ranges = Ranges::new(Units { first: unit, count: 1 }).unwrap();
+        let (nonce, token) = (self.client.nonce, self.client.token);
+        let mut message = Vec::new();
+        UnitRequest { nonce, name, ranges, token, hops: 0, padded: 0 }.encode(&mut message);
+        let mut frame = self.ends.frame(&message);
+        frame.resize(1514, 0);
+        self.client.units.clear();
+        rustix::io::write(self.frames.as_fd(), &frame).unwrap();
+        self.asked += 1;
+        assert!(self.client.take(Duration::from_secs(20)), "an answer to unit {unit}");
+        until("it has been counted", || self.server.counts().router.requests == self.asked);
+        self.kernel().answered > before
+    }
+
+    /// Two fetches ask for a unit, until it is in the kernel.
+    fn fill(&mut self, name: Name, unit: u64) {
+        let before = self.kernel().used_bytes;
+        until("the kernel has it", || {
+            self.twice(name, unit);
+            self.kernel().used_bytes > before
+        });
+    }
+
+    fn twice(&mut self, name: Name, unit: u64) {
+        for nonce in [1, 2] {
+            self.client.nonce = nonce;
+            self.ask(name, unit, 0, 1);
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_for_often_is_answered_by_the_kernel_and_no_longer_than_it_is_there() {
+    let test = "what_is_asked_for_often_is_answered_by_the_kernel_and_no_longer_than_it_is_there";
+    let (place, name, bytes) = published(300);
+    let Some(mut bed) = bed(test, &place, "0.0.0.0:4871") else { return };
+    bed.ask(name, 0, PADDED, 2);
+    assert!(bed.client.token.is_some());
+    bed.fill(name, 5);
+    for unit in [0, 5, 63] {
+        assert!(bed.answered(name, unit), "{unit}");
+        assert_eq!(bed.client.units[&unit], bytes[unit as usize * UNIT..][..UNIT], "{unit}");
+    }
+    // Another part, and what is shorter than a unit.
+    assert!(!bed.answered(name, 64));
+    bed.fill(name, 299);
+    assert!(!bed.answered(name, 299));
+    assert!(bed.answered(name, 298));
+    assert_eq!(bed.client.units[&298], bytes[298 * UNIT..][..UNIT]);
+    // A socket's frames have no room.
+    let before = bed.kernel();
+    bed.ask(name, 5, 0, 1);
+    until("figures", || bed.kernel().no_room > before.no_room);
+    let counts = bed.server.counts();
+    assert_eq!(counts.router.bad_tokens, 0);
+    assert!(counts.router.sent_units >= counts.kernel.unwrap().answered);
+
+    let (other, _) = published_in(&place, 200);
+    bed.fill(other, 7);
+    for (name, unit, harm) in [(name, 5, 0), (other, 7, 1)] {
+        let path = place.store.path_of(&name);
+        assert!(bed.answered(name, unit));
+        let used = bed.kernel().used_bytes;
+        match harm {
+            0 => std::fs::File::options().write(true).open(&path).unwrap().set_len(10 * UNIT as u64).unwrap(),
+            _ => std::fs::remove_file(&path).unwrap(),
+        }
+        until("it leaves the kernel", || bed.kernel().used_bytes < used);
+        bed.client.nacks.clear();
+        assert!(!bed.answered(name, unit));
+        let reason = bed.client.nacks.pop().map(|nack| nack.reason);
+        assert!(matches!(reason, Some(MissingReason::Changed | MissingReason::NotFound)), "{reason:?}");
+    }
+    assert_eq!(bed.kernel().used_bytes, 0);
+    let Bed { server, s, .. } = bed;
+    assert!(server.trouble().is_none_or(|trouble| trouble.contains("cut off")));
+    server.stop().unwrap();
+    let mut free = KernelStore::load(1 << 20).unwrap();
+    s.enter(|| free.attach("s0")).unwrap().unwrap();
+}
+
+#[test]
+fn an_object_that_was_overwritten_is_not_filled_in() {
+    let test = "an_object_that_was_overwritten_is_not_filled_in";
+    let (place, name, bytes) = published(300);
+    let path = place.store.path_of(&name);
+    // Unit 100 is another one, which the router does not see: receivers do.
+    let mut damaged = bytes.clone();
+    damaged[100 * UNIT] ^= 1;
+    std::fs::write(&path, damaged).unwrap();
+    let Some(mut bed) = bed(test, &place, "10.77.0.1:4871") else { return };
+    bed.ask(name, 0, PADDED, 2);
+    bed.fill(name, 5);
+    until("it is found", || {
+        bed.twice(name, 70);
+        bed.server.trouble().is_some_and(|trouble| trouble.contains("unit 100"))
+    });
+    assert!(!bed.answered(name, 70) && bed.answered(name, 5));
+}
+
+#[test]
+fn a_server_without_the_interface_does_not_begin() {
+    let test = "a_server_without_the_interface_does_not_begin";
+    if needs_root(test) {
+        return;
+    }
+    let place = Place::new();
+    let kernel = KernelStoreConfig { bytes: 1 << 20, interface: "none0".to_owned() };
+    let error =
+        Server::start_with(&config(place.store.folder()), Some(&kernel)).err().expect("an interface that is not there");
+    let error = error.to_string();
+    assert!(error.contains("--") && !error.contains('\n'), "{error}");
+}
