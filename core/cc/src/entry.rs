@@ -247,9 +247,9 @@ pub const ON_OFF: Kind = Kind::Choice(&["on", "off"]);
 /// Checked values for every parameter of one controller; by default of one without parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params {
-    values: Vec<(&'static str, Value)>,
-    /// Given, with their defaults, where some datapath has another value for them: it leaves these as they are.
-    kept: Vec<&'static str>,
+    values: Box<[(&'static str, Value)]>,
+    /// A bit for each of them that was given with its default, where some datapath has another value for it: it leaves these as they are.
+    kept: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -310,7 +310,8 @@ impl Params {
     /// Gives the parameter this value, unless it was given.
     pub(crate) fn settle(&mut self, entry: &'static Entry, name: &str, value: &str) {
         let start_up = self.start_up(entry);
-        let Some(param) = entry.params().find(|param| param.name == name && !self.kept.contains(&name)) else { return };
+        let there = entry.params().enumerate().find(|(place, param)| param.name == name && !self.is_kept(*place));
+        let Some((_, param)) = there else { return };
         let (default, settled) = (default_of(entry, param, start_up), Value::parse(param.kind, value));
         if let (Some(settled), Some((_, value))) = (settled, self.values.iter_mut().find(|(key, _)| *key == name))
             && *value == default
@@ -333,12 +334,17 @@ impl Params {
     pub(crate) fn given(&self, entry: &'static Entry) -> impl Iterator<Item = String> {
         let start_up = self.start_up(entry);
         let namesake = start_up.filter(|start_up| start_up.takes(start_up.name)).map(|start_up| start_up.name);
-        let differing = move |(param, (_, value)): &(&'static Param, &(&str, Value))| match namesake {
+        let differing = move |(place, (param, (_, value))): &(usize, (&'static Param, &(&str, Value)))| match namesake {
             Some(name) if param.name == name => true,
             Some(_) if entry.start.as_ref().is_some_and(|start| start.param.name == param.name) => false,
-            Some(_) | None => self.kept.contains(&param.name) || default_of(entry, param, start_up) != *value,
+            Some(_) | None => self.is_kept(*place) || default_of(entry, param, start_up) != *value,
         };
-        entry.params().zip(&self.values).filter(differing).map(|(param, (_, value))| format!("{}={value}", param.name))
+        let all = entry.params().zip(&self.values).enumerate().filter(differing);
+        all.map(|(_, (param, (_, value)))| format!("{}={value}", param.name))
+    }
+
+    fn is_kept(&self, place: usize) -> bool {
+        self.kept >> place & 1 == 1
     }
 
     /// Checks the parameters in `text`. `read` reads a file that is named as a model; see [`Spec::read`](crate::Spec::read).
@@ -391,13 +397,13 @@ impl Params {
         }
         let value =
             |param: &'static Param| value_of(&given, param.name).unwrap_or_else(|| default_of(entry, param, start_up));
-        let left = |param: &&'static Param| datapath::decides(entry.name, param.name);
-        let kept = |param: &&'static Param| {
-            value_of(&given, param.name).is_some_and(|value| value == default_of(entry, param, start_up))
+        let is_kept = |param: &'static Param| {
+            let default = |value| value == default_of(entry, param, start_up);
+            datapath::decides(entry.name, param.name) && value_of(&given, param.name).is_some_and(default)
         };
         Ok(Self {
             values: entry.params().map(|param| (param.name, value(param))).collect(),
-            kept: entry.params().filter(left).filter(kept).map(|param| param.name).collect(),
+            kept: entry.params().enumerate().fold(0, |kept, (place, param)| kept | u64::from(is_kept(param)) << place),
         })
     }
 }
