@@ -18,7 +18,7 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 features := $(subst $(comma), ,$(FEATURES))
 kernel := $(if $(filter ebpf,$(features)),,--exclude paceline-kernel --exclude paceline-int --exclude paceline-store)
 tested = --workspace --exclude paceline-python $(if $(filter quic,$(features)),,--exclude paceline-quic) $(kernel) $(if $(kernel),--exclude paceline-bus) \
-    --features '$(addprefix paceline-cli/,parquet $(if $(filter quic,$(features)),quic-noq) $(filter ebpf,$(features)))'
+    --features '$(addprefix paceline-cli/,parquet $(if $(filter quic,$(features)),quic-noq) $(filter ebpf quic-s2n,$(features)))'
 
 .DEFAULT_GOAL := help
 .PHONY: help build build-c install install-c deb dist demo test test-docs test-crates test-operators test-quic test-ebpf test-java test-python test-browser wheel site soak-alcc soak-shim fmt lint deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
@@ -90,10 +90,10 @@ test-crates: ## the crates that others depend on: packed, documented, and used f
 test-operators: ## alert rules, and a Prometheus that scrapes what runs under the shim (needs prometheus and promtool)
 	@PACELINE=$(BUILT)/paceline scripts/test-operators
 
-test-quic: ## tests of the QUIC crate, with both of its stacks, and of races over it, which take longest to build
+test-quic: ## tests of the QUIC crate, with all of its stacks, and of races over it, which take longest to build
 	@scripts/setup test
-	@scripts/test $(QUIET) -p paceline-quic --features noq
-	@scripts/test $(QUIET) -p paceline-cli --features quic-noq --test real -- quic
+	@scripts/test $(QUIET) -p paceline-quic --features noq,s2n
+	@scripts/test $(QUIET) -p paceline-cli --features quic-noq,quic-s2n --test real -- quic
 
 test-ebpf: ## tests of what runs in the kernel, which needs clang to build and root to run
 	@scripts/setup test
@@ -137,7 +137,7 @@ lint: ## formatting and clippy, warnings are errors (FEATURES=ebpf: also of what
 	@$(CARGO) fmt --all --check
 	@$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	@! command -v python3 >/dev/null || scripts/soak-shim --help >/dev/null
-	@$(CARGO) clippy $(QUIET) --workspace $(kernel) --all-targets --features paceline-cli/quic-noq$(if $(kernel),,$(comma)paceline-cli/ebpf) --locked -- -D warnings
+	@$(CARGO) clippy $(QUIET) --workspace $(kernel) --all-targets --features '$(addprefix paceline-cli/,quic-noq $(filter ebpf quic-s2n,$(features)))' --locked -- -D warnings
 
 deny: ## licences, advisories and sources of the dependencies (needs cargo-deny)
 	@scripts/setup deny

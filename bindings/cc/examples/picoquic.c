@@ -158,7 +158,7 @@ static void paceline_init(picoquic_path_t *path, const char *option, uint64_t no
 	env.size = sizeof(env);
 	env.mss = (uint32_t)path->send_mtu;
 	env.seed = now;
-	env.offers = PACELINE_CAN_EXACT_MARKS;
+	env.offers = PACELINE_CAN_EXACT_MARKS | PACELINE_CAN_ECT1;
 	if (paceline_flow_new(option && *option ? option : "cubic", &env, &own->flow) != 0) {
 		fprintf(stderr, "paceline: %s\n", paceline_cc_error());
 		free(own);

@@ -71,6 +71,7 @@ typedef struct paceline_cc paceline_cc;
 #define PACELINE_CAN_EXACT_MARKS 4u /* Congestion marks are reported by packet and byte */
 #define PACELINE_CAN_TELEMETRY 8u /* The hops of the path report (paceline_cc_telemetry) */
 #define PACELINE_CAN_ARRIVAL_TIMES 16u /* When each packet arrived is known (PACELINE_ACKED_RECEIVED_AT) */
+#define PACELINE_CAN_ECT1 32u /* Packets carry ECT(1) (RFC 9331) */
 
 #define PACELINE_ENV_PACED 1u /* The transport spreads packets over the round trip where the controller leaves it free */
 

@@ -44,6 +44,7 @@ fn bit(ability: Ability) -> u32 {
         Ability::ExactMarks => 4,
         Ability::Telemetry => 8,
         Ability::ArrivalTimes => 16,
+        Ability::Ect1 => 32,
     }
 }
 

@@ -228,7 +228,7 @@ unsafe extern "C" fn note(context: *mut c_void, name: *const c_char, value: f64)
 #[test]
 fn variables_come_with_their_names() {
     for entry in CONTROLLERS {
-        let cc = made(entry.name, Some(&paceline_env { seed: 1, offers: 31, ..paceline_env::zero() })).unwrap();
+        let cc = made(entry.name, Some(&paceline_env { seed: 1, offers: 63, ..paceline_env::zero() })).unwrap();
         let mut noted: Vec<(String, f64)> = Vec::new();
         // SAFETY: the list lives longer than the call.
         assert_eq!(unsafe { paceline_cc_describe(cc.0, Some(note), from_mut(&mut noted).cast()) }, 0);
@@ -349,7 +349,7 @@ fn counters_mean_what_they_mean_in_rust() {
         now.unsent = u64::MAX / 2;
         let controller = spec.parse::<Spec>().unwrap().build(&Env::default());
         let mut own = Counted::new(&SenderConfig::default(), controller, &now);
-        let env = paceline_env { seed: Env::default().seed, offers: 4, ..paceline_env::zero() };
+        let env = paceline_env { seed: Env::default().seed, offers: 36, ..paceline_env::zero() };
         let (text, mut flow) = (CString::new(spec).unwrap(), null_mut());
         let start = counters_of(&now);
         // SAFETY: all of it lives longer than the call.

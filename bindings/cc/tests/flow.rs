@@ -56,7 +56,7 @@ fn answers_of(flow: &Numbered) -> Answers {
 #[test]
 fn numbers_mean_what_they_mean_in_rust() {
     for spec in ["cubic", "copa", "bbr", "verus", "prague", "dctcp:start=chirp", "mdi"] {
-        let env = paceline_env { mss: 1200, seed: 7, offers: 6, ..paceline_env::zero() };
+        let env = paceline_env { mss: 1200, seed: 7, offers: 38, ..paceline_env::zero() };
         let (text, mut flow) = (CString::new(spec).unwrap(), null_mut());
         // SAFETY: all of it lives longer than the call.
         assert_eq!(unsafe { paceline_flow_new(text.as_ptr(), &raw const env, &raw mut flow) }, 0, "{}", says());

@@ -49,6 +49,7 @@ fn this_build() -> Fact {
         ("parquet", cfg!(feature = "parquet")),
         ("quic", cfg!(feature = "quic")),
         ("quic-noq", cfg!(feature = "quic-noq")),
+        ("quic-s2n", cfg!(feature = "quic-s2n")),
     ];
     let named = |is: bool| {
         let names: Vec<&str> = features.iter().filter(|(_, has)| *has == is).map(|(name, _)| *name).collect();

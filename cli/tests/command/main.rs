@@ -182,7 +182,7 @@ fn controllers_tell_their_parameters() {
     let start_ups = json(&["controllers", "--start-ups", "--json"]);
     assert_eq!(start_ups.len(), 12);
     let chirp = json(&["controllers", "chirp", "--json"]);
-    assert!(start_ups.contains(&chirp[0]) && chirp[0]["vias"] == Value::from(&["udp", "tcp", "alcc"][..]));
+    assert!(start_ups.contains(&chirp[0]) && chirp[0]["vias"] == Value::from(&["udp", "tcp", "alcc", "quic/s2n"][..]));
     let datapaths = String::from_utf8(lab.run(&["controllers", "--datapaths"]).stdout).unwrap();
     for line in [
         "quic  QUIC",

@@ -123,6 +123,11 @@ fn noq_races_beside_others_and_its_logs_replay_bit_by_bit() {
     stack_beside_others("noq_races_beside_others", "noq", cfg!(feature = "quic-noq"));
 }
 
+#[test]
+fn s2n_races_beside_others_and_its_logs_replay_bit_by_bit() {
+    stack_beside_others("s2n_races_beside_others", "s2n", cfg!(feature = "quic-s2n"));
+}
+
 #[cfg(feature = "ebpf")]
 #[test]
 fn controllers_of_the_agent_leave_logs_that_replay_bit_by_bit() {

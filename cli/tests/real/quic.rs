@@ -47,3 +47,32 @@ fn what_quic_has_not_is_refused_or_noted_over_quic() {
         }
     }
 }
+
+#[cfg(feature = "quic-s2n")]
+#[test]
+fn chirps_counted_marks_and_ect1_over_s2n_on_a_link_that_marks() {
+    let scenario = format!(
+        "name = 's2n'\nseconds = 3\ncontestants = ['copa@quic/s2n', 'dctcp:start=chirp@quic/s2n', 'prague@quic/s2n']\n{PATH}"
+    )
+    .replace("droptail:bytes=100kB", "dualpi2");
+    let Some(records) = records("controllers_over_s2n_on_a_link_that_marks", &scenario) else { return };
+    for record in &records {
+        assert_eq!(record["via"], "quic/s2n");
+        let used = number(record, "/utilization");
+        assert!((0.2..=1.01).contains(&used), "{record}");
+        assert!(number(record, "/rtt_ms/p50") >= 20.0 && number(record, "/cpu_s") > 0.0, "{record}");
+    }
+    // The queue for L4S marks, and drops nothing.
+    let prague = &records[2];
+    assert!(number(prague, "/ecn_marks") > 0.0 && number(prague, "/retransmits") == 0.0, "{prague}");
+}
+
+#[cfg(feature = "quic-s2n")]
+#[test]
+fn what_s2n_has_not_is_refused_over_quic() {
+    let scenario =
+        format!("name = 'no'\nseconds = 0.5\ncontestants = ['copa@quic/s2n']\n{PATH}[[flows]]\narrivals = true\n");
+    let errors = String::from_utf8(run(&scenario, &[]).stderr).unwrap();
+    let refused = "copa@quic/s2n: arrivals: QUIC does not report when packets arrived";
+    assert!(errors.contains(refused) || errors.contains("network namespaces"), "{errors}");
+}

@@ -12,6 +12,8 @@ pub enum Ability {
     /// What is reported of ECN marks is exact, by packet and byte. That nothing at all is reported is exact too: the
     /// controller then works as on a path that does not mark.
     ExactMarks,
+    /// Packets carry ECT(1), by which a queue knows traffic that answers marks as L4S asks (RFC 9331).
+    Ect1,
     /// The hops of the path report what they see ([`crate::Telemetry`]).
     Telemetry,
     /// When each packet arrived ([`crate::Acked::received_at`]).
@@ -20,8 +22,8 @@ pub enum Ability {
 
 impl Ability {
     /// Every one.
-    pub const ALL: [Self; 5] =
-        [Self::ReceiverHalf, Self::ExactGaps, Self::ExactMarks, Self::Telemetry, Self::ArrivalTimes];
+    pub const ALL: [Self; 6] =
+        [Self::ReceiverHalf, Self::ExactGaps, Self::ExactMarks, Self::Ect1, Self::Telemetry, Self::ArrivalTimes];
 
     /// Its name in lists and tables.
     pub const fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Ability {
             Self::ReceiverHalf => "receiver half",
             Self::ExactGaps => "exact gaps",
             Self::ExactMarks => "exact marks",
+            Self::Ect1 => "ECT(1)",
             Self::Telemetry => "telemetry",
             Self::ArrivalTimes => "arrival times",
         }
@@ -40,6 +43,7 @@ impl Ability {
             Self::ReceiverHalf => "its receiver half at the other end",
             Self::ExactGaps => "an exact gap before each packet",
             Self::ExactMarks => "an exact count of ECN marks",
+            Self::Ect1 => "packets with ECT(1)",
             Self::Telemetry => "reports of the path's hops",
             Self::ArrivalTimes => "the arrival time of each packet",
         }

@@ -75,7 +75,7 @@ pub const TCP: Datapath = Datapath {
     summary: "a TCP flow that the controller drives; with `--real` in the kernel, by its own of that name, a module of ours, or an agent",
     lives: "`transport::stream`; in the kernel `testbed::tcp`, `kernel`",
     simulated: true,
-    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::Telemetry, Ability::ArrivalTimes],
+    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::Ect1, Ability::Telemetry, Ability::ArrivalTimes],
     lacks: &[Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback")],
     defaults: &[],
 };
@@ -86,7 +86,7 @@ pub const ALCC: Datapath = Datapath {
     summary: "above a TCP flow with a controller of its own, which alone sees marks",
     lives: "`transport::above`; above a socket `alcc`",
     simulated: true,
-    offers: &[Ability::ReceiverHalf, Ability::ExactGaps, Ability::ExactMarks],
+    offers: &[Ability::ReceiverHalf, Ability::ExactGaps, Ability::ExactMarks, Ability::Ect1],
     lacks: &[NO_ARRIVALS_ABOVE, NO_TELEMETRY],
     defaults: &[],
 };
@@ -102,6 +102,7 @@ pub const ICN: Datapath = Datapath {
         Lack::new(Ability::ReceiverHalf, "a router runs nothing of a controller"),
         Lack::new(Ability::ExactGaps, "the units of one request leave the router together"),
         Lack::new(Ability::ExactMarks, "a router's packets are not ECN-capable"),
+        Lack::new(Ability::Ect1, "a router's packets are not ECN-capable"),
         NO_TELEMETRY,
     ],
     defaults: DATAGRAMS,
@@ -118,6 +119,7 @@ pub const QUIC: Datapath = Datapath {
         Lack::new(Ability::ReceiverHalf, "QUIC as quinn speaks it has no frame for its feedback"),
         Lack::new(Ability::ExactGaps, "a controller of quinn sets only a window"),
         Lack::new(Ability::ExactMarks, "quinn reports only that something was marked"),
+        Lack::new(Ability::Ect1, "quinn sends ECT(0)"),
         Lack::new(Ability::ArrivalTimes, "QUIC as quinn speaks it does not report them"),
         NO_TELEMETRY,
     ],
@@ -135,9 +137,25 @@ pub const QUIC_NOQ: Datapath = Datapath {
         Lack::new(Ability::ReceiverHalf, "QUIC as noq speaks it has no frame for its feedback"),
         Lack::new(Ability::ExactGaps, "a controller of noq sets only a window and a rate"),
         Lack::new(Ability::ExactMarks, "noq reports only that something was marked"),
+        Lack::new(Ability::Ect1, "noq sends ECT(0)"),
         Lack::new(Ability::ArrivalTimes, "QUIC as noq speaks it does not report them"),
         NO_TELEMETRY,
     ],
+    defaults: DATAGRAMS,
+};
+
+const NO_HALF_IN_S2N: Lack =
+    Lack::new(Ability::ReceiverHalf, "QUIC as s2n-quic speaks it has no frame for its feedback");
+const NO_ARRIVALS_IN_S2N: Lack = Lack::new(Ability::ArrivalTimes, "QUIC as s2n-quic speaks it does not report them");
+
+/// Inside s2n-quic, between two ends of ours.
+pub const QUIC_S2N: Datapath = Datapath {
+    name: "quic/s2n",
+    summary: "QUIC, as the congestion controller of s2n-quic, with exact departures; with `--real`, in builds with the feature `quic-s2n`",
+    lives: "`quic::s2n`",
+    simulated: false,
+    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::Ect1],
+    lacks: &[NO_HALF_IN_S2N, NO_ARRIVALS_IN_S2N, NO_TELEMETRY],
     defaults: DATAGRAMS,
 };
 
@@ -154,6 +172,7 @@ pub const PROGRAM: Datapath = Datapath {
         Lack::new(Ability::ReceiverHalf, ITS_OWN),
         Lack::new(Ability::ExactGaps, ITS_OWN),
         Lack::new(Ability::ExactMarks, ITS_OWN),
+        Lack::new(Ability::Ect1, ITS_OWN),
         Lack::new(Ability::Telemetry, ITS_OWN),
         Lack::new(Ability::ArrivalTimes, ITS_OWN),
     ],
@@ -161,7 +180,7 @@ pub const PROGRAM: Datapath = Datapath {
 };
 
 /// What may stand behind the `@` of a contestant with a controller of ours, in the order of lists.
-pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, ICN, QUIC, QUIC_NOQ];
+pub const DATAPATHS: &[Datapath] = &[UDP, TCP, ALCC, ICN, QUIC, QUIC_NOQ, QUIC_S2N];
 
 /// [`TCP`] in the kernel, by an agent in user space that steers the flow.
 pub const TCP_AGENT: Datapath = Datapath {
@@ -174,6 +193,7 @@ pub const TCP_AGENT: Datapath = Datapath {
         Lack::new(Ability::ReceiverHalf, "TCP can't carry its feedback"),
         Lack::new(Ability::ExactGaps, "the agent sets only a window and a pacing rate"),
         Lack::new(Ability::ExactMarks, "the kernel at the other end repeats a mark until it is answered (RFC 3168)"),
+        Lack::new(Ability::Ect1, "the kernel sends ECT(0)"),
         Lack::new(Ability::ArrivalTimes, "TCP does not report them"),
         NO_TELEMETRY,
     ],
@@ -184,7 +204,7 @@ pub const TCP_AGENT: Datapath = Datapath {
 pub const ALCC_QUEUE: Datapath = Datapath {
     name: "alcc:mode=queue",
     summary: "in chunks that the controller permits",
-    offers: &[Ability::ExactGaps, Ability::ExactMarks],
+    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::Ect1],
     lacks: &[
         Lack::new(Ability::ReceiverHalf, "only frames carry its feedback").or("use mode=framed"),
         NO_ARRIVALS_ABOVE,
@@ -197,7 +217,7 @@ pub const ALCC_QUEUE: Datapath = Datapath {
 pub const ALCC_INLINE: Datapath = Datapath {
     name: "alcc:mode=inline",
     summary: "straight to the kernel, whose pacing rate and buffers the controller sets",
-    offers: &[Ability::ExactMarks],
+    offers: &[Ability::ExactMarks, Ability::Ect1],
     lacks: &[
         Lack::new(Ability::ReceiverHalf, "only frames carry its feedback").or("use mode=framed"),
         Lack::new(Ability::ExactGaps, "inline the kernel is given only a rate").or("use mode=queue"),
@@ -244,8 +264,24 @@ pub const SHIM_QUEUE: Datapath = Datapath {
     ..SHIM
 };
 
-/// Ways to use a datapath that offer less than it, and the library that no contestant names.
-pub const WAYS: &[Datapath] = &[TCP_AGENT, ALCC_QUEUE, ALCC_INLINE, ALCC_FRAMED, SHIM, SHIM_QUEUE];
+/// [`QUIC_S2N`] in a program with s2n-quic's own loop, to anyone.
+pub const QUIC_S2N_PROGRAM: Datapath = Datapath {
+    name: "quic/s2n in a program",
+    summary: "`paceline_quic::Factory::s2n`: the controller in a program that uses s2n-quic",
+    offers: &[Ability::ExactMarks],
+    lacks: &[
+        NO_HALF_IN_S2N,
+        Lack::new(Ability::ExactGaps, "s2n-quic's own loop wakes up once a millisecond")
+            .or("use paceline_quic::s2n::Io"),
+        Lack::new(Ability::Ect1, "s2n-quic sends ECT(0)").or("take dctcp"),
+        NO_ARRIVALS_IN_S2N,
+        NO_TELEMETRY,
+    ],
+    ..QUIC_S2N
+};
+
+/// Ways to use a datapath that offer less than it, and the libraries that no contestant names.
+pub const WAYS: &[Datapath] = &[TCP_AGENT, ALCC_QUEUE, ALCC_INLINE, ALCC_FRAMED, SHIM, SHIM_QUEUE, QUIC_S2N_PROGRAM];
 
 /// Some datapath has a value of its own for this parameter.
 pub(crate) fn decides(controller: &str, param: &str) -> bool {
@@ -353,7 +389,7 @@ mod tests {
         assert_eq!(
             misfit("cubic:start=chirp", &QUIC),
             "start=chirp needs an exact gap before each packet, and a controller of quinn sets only a window; \
-             use @udp, @tcp or @alcc"
+             use @udp, @tcp, @alcc or @quic/s2n"
         );
         assert_eq!(
             misfit("reno:start=chirp-q", &ALCC_INLINE),
@@ -362,14 +398,18 @@ mod tests {
         assert_eq!(
             misfit("dctcp", &QUIC),
             "dctcp needs an exact count of ECN marks, and quinn reports only that something was marked; \
-             use @udp, @tcp or @alcc"
+             use @udp, @tcp, @alcc or @quic/s2n"
         );
         assert_eq!(
             misfit("reno:start=chirp", &TCP_AGENT),
             "start=chirp needs an exact gap before each packet, and the agent sets only a window and a pacing rate; \
-             use @udp, @tcp or @alcc"
+             use @udp, @tcp, @alcc or @quic/s2n"
         );
         assert!(misfit("prague:start=chirp", &QUIC).starts_with("prague needs an exact count"));
+        assert_eq!(
+            misfit("prague", &QUIC_S2N_PROGRAM),
+            "prague needs packets with ECT(1), and s2n-quic sends ECT(0); take dctcp"
+        );
     }
 
     #[test]
@@ -394,9 +434,14 @@ mod tests {
 
     #[test]
     fn what_fits_runs() {
-        for (spec, datapath) in
-            [("sprout", &ALCC), ("cubic", &QUIC), ("dctcp:start=chirp", &TCP), ("cubic:start=chirp", &SHIM_QUEUE)]
-        {
+        for (spec, datapath) in [
+            ("sprout", &ALCC),
+            ("cubic", &QUIC),
+            ("dctcp:start=chirp", &TCP),
+            ("cubic:start=chirp", &SHIM_QUEUE),
+            ("prague:start=chirp", &QUIC_S2N),
+            ("dctcp", &QUIC_S2N_PROGRAM),
+        ] {
             assert_eq!(datapath.carries(&spec.parse().unwrap()), Ok(()), "{spec}@{}", datapath.name);
         }
     }

@@ -238,7 +238,7 @@ pub const ENTRY: Entry = Entry {
             source: "Linux prague_rtt_transition",
         },
     ],
-    needs: &[Ability::ExactMarks],
+    needs: &[Ability::ExactMarks, Ability::Ect1],
     make: &make,
     receiver: None,
     lower: None,

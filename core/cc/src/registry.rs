@@ -213,6 +213,7 @@ mod tests {
             // What a controller answers to marks is what its entry says.
             let exact = matches!(controller.nature().ecn, Ecn::Exact | Ecn::L4s);
             assert_eq!(spec.needs(Ability::ExactMarks), exact, "{}", entry.name);
+            assert_eq!(spec.needs(Ability::Ect1), controller.nature().ecn == Ecn::L4s, "{}", entry.name);
         }
     }
 

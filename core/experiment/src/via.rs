@@ -63,7 +63,7 @@ pub struct How {
 }
 
 /// Every datapath of paceline for its controllers, in the order of lists.
-pub static ROWS: [&DatapathRow; 6] = [&udp::ROW, &tcp::ROW, &alcc::ROW, &icn::ROW, &quic::ROW, &quic::NOQ];
+pub static ROWS: [&DatapathRow; 7] = [&udp::ROW, &tcp::ROW, &alcc::ROW, &icn::ROW, &quic::ROW, &quic::NOQ, &quic::S2N];
 
 /// Those that were added.
 static ADDED: RwLock<Vec<&'static DatapathRow>> = RwLock::new(Vec::new());

@@ -145,6 +145,12 @@ impl Numbered {
         }
     }
 
+    /// A handshake was answered, `rtt` after it left. Its packets are not those of the flow.
+    pub fn connected(&mut self, now: Time, rtt: Nanos) {
+        let progress = AckProgress::at(self.una(), self.next, self.flight.bytes());
+        self.driver.connected(now, rtt, &progress);
+    }
+
     /// Packet `number` of `bytes` leaves. `unsent`: bytes that the application has written and that have not been sent, [`u64::MAX`]
     /// where this is not known. `limit`: what limits the flow; where it is not known, the window does while more than half of it is in flight.
     /// Answers the note for the controller's receiver half; nothing for a number that is not above all before it, and nothing is done.

@@ -54,8 +54,12 @@ pub struct Factory {
     observe: Option<Observe>,
     virtual_time: bool,
     lent: Arc<Mutex<Option<Remembered>>>,
+    /// Packets are spread where the controller sets no pace.
+    pub(crate) paced: bool,
     #[cfg(feature = "noq")]
     pub(crate) ticker: Option<crate::noq::Ticker>,
+    #[cfg(feature = "s2n")]
+    pub(crate) watch: Option<crate::s2n::Watch>,
 }
 
 /// Who sees a controller that is made with this.
@@ -89,8 +93,11 @@ impl Factory {
             observe: None,
             virtual_time: false,
             lent: Arc::default(),
+            paced: true,
             #[cfg(feature = "noq")]
             ticker: None,
+            #[cfg(feature = "s2n")]
+            watch: None,
         })
     }
 
@@ -118,15 +125,21 @@ impl Factory {
         Self { virtual_time: true, ..self }
     }
 
+    /// The same where a controller without a pace of its own is to have none. quinn and noq have one of theirs, s2n-quic has none.
+    #[must_use]
+    pub fn unpaced(self) -> Self {
+        Self { paced: false, ..self }
+    }
+
     /// What it makes.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// A controller for packets of `mtu` bytes. quinn and noq pace at 5/4 of the window each smoothed RTT where it sets no rate.
+    /// A controller for packets of `mtu` bytes. Where it sets no rate, quinn and noq pace at 5/4 of the window each smoothed RTT.
     pub(crate) fn controller(&self, mtu: u16) -> Box<dyn Controller> {
         let remembered = locked(&self.lent).take();
-        let env = Env::new(u32::from(mtu)).with_seed(self.seed).with_paced(true).with_remembered(remembered);
+        let env = Env::new(u32::from(mtu)).with_seed(self.seed).with_paced(self.paced).with_remembered(remembered);
         let observer = self.observe.as_ref().and_then(|observe| (observe.0)(&env));
         Observed::wrap(self.spec.build(&env), observer)
     }

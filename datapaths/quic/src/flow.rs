@@ -17,12 +17,12 @@ use quinn::{TokioRuntime, TransportConfig, VarInt};
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use crate::stack::{
-    ACK_DELAY, CHUNK, Error, FLOW_WINDOW, GOODBYE, Identity, MTU, NAME, Received, Sending, Sent, Stack, certificate,
-    stream_error,
+    ACK_DELAY, CHUNK, EVERY_OTHER, Error, FLOW_WINDOW, GOODBYE, Identity, MTU, NAME, Received, Sending, Sent, Stack,
+    certificate, stream_error,
 };
 
 /// `copa@quic`.
-pub const QUINN: Stack = Stack { name: "quinn", datapath: &QUIC, serve, send };
+pub const QUINN: Stack = Stack { name: "quinn", datapath: &QUIC, paces: true, acknowledges: EVERY_OTHER, serve, send };
 
 impl From<quinn::ConnectError> for Error {
     fn from(error: quinn::ConnectError) -> Self {

@@ -14,6 +14,10 @@ mod factory;
 mod flow;
 #[cfg(feature = "noq")]
 pub mod noq;
+#[cfg(feature = "s2n")]
+pub mod s2n;
+#[cfg(all(target_os = "linux", any(feature = "noq", feature = "s2n")))]
+mod socket;
 mod stack;
 mod ticks;
 
@@ -28,4 +32,6 @@ pub const STACKS: &[&Stack] = &[
     &QUINN,
     #[cfg(all(feature = "noq", target_os = "linux"))]
     &noq::NOQ,
+    #[cfg(all(feature = "s2n", target_os = "linux"))]
+    &s2n::S2N,
 ];

@@ -24,6 +24,8 @@ pub(crate) const FLOW_WINDOW: u32 = 16 << 20;
 /// Longest time for which the receiver may keep an acknowledgement back (our choice: quinn's least. Its default of 25 ms is
 /// a queue to a controller that goes by delay, and one with a single packet in flight never sees the path without it).
 pub(crate) const ACK_DELAY: Duration = Duration::from_millis(1);
+/// What stacks with [`ACK_DELAY`] do.
+pub(crate) const EVERY_OTHER: &str = "every other packet, or after 1 ms";
 /// Most bytes read from the source at once.
 pub(crate) const CHUNK: usize = 64 << 10;
 /// How long an end waits for the other one to learn that it has closed.
@@ -146,6 +148,10 @@ pub struct Stack {
     pub name: &'static str,
     /// What it is to a controller.
     pub datapath: &'static Datapath,
+    /// It spreads packets by itself where a controller sets no pace.
+    pub paces: bool,
+    /// Which packets its receiver acknowledges, and when.
+    pub acknowledges: &'static str,
     pub(crate) serve: fn(UdpSocket, &Identity, &mut dyn Write, Duration) -> Result<Received, Error>,
     pub(crate) send: fn(UdpSocket, &Sending<'_>, &mut dyn Read) -> Result<Sent, Error>,
 }

@@ -294,6 +294,7 @@ mod tests {
             "copa@tcp:driven_by=agent",
             "reno@quic",
             "copa@quic/noq",
+            "prague:start=chirp@quic/s2n",
             "fixed:window=7@udp",
             "copa@alcc",
             "sprout@alcc/bbr",
@@ -338,7 +339,7 @@ mod tests {
         let cases = [
             (
                 "reno",
-                "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn', 'reno@quic' or 'reno@quic/noq'",
+                "'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn', 'reno@quic', 'reno@quic/noq' or 'reno@quic/s2n'",
             ),
             ("rno", "unknown controller 'rno'; did you mean reno?"),
             ("reno@tpc", "'reno@tpc': unknown datapath 'tpc'; did you mean tcp?"),
@@ -373,7 +374,7 @@ mod tests {
             ),
             (
                 "dctcp@quic",
-                "'dctcp@quic': dctcp needs an exact count of ECN marks, and quinn reports only that something was marked; use @udp, @tcp or @alcc",
+                "'dctcp@quic': dctcp needs an exact count of ECN marks, and quinn reports only that something was marked; use @udp, @tcp, @alcc or @quic/s2n",
             ),
             (
                 "reno@alcc/sprout",
@@ -382,7 +383,11 @@ mod tests {
             ("reno@udp/reno", "'reno@udp/reno': only alcc runs above a named TCP; write '@udp'"),
             (
                 "prague@quic/noq",
-                "'prague@quic/noq': prague needs an exact count of ECN marks, and noq reports only that something was marked; use @udp, @tcp or @alcc",
+                "'prague@quic/noq': prague needs an exact count of ECN marks, and noq reports only that something was marked; use @udp, @tcp, @alcc or @quic/s2n",
+            ),
+            (
+                "sprout@quic/s2n",
+                "'sprout@quic/s2n': sprout needs its receiver half at the other end, and QUIC as s2n-quic speaks it has no frame for its feedback; use @udp or @alcc",
             ),
             ("reno@quic/nqo", "'reno@quic/nqo': unknown datapath 'quic/nqo'; did you mean quic/noq?"),
         ];

@@ -332,7 +332,7 @@ fn bad_options_name_the_option() {
         ),
         (
             |o| o.contestants = Some("reno".into()),
-            "--contestants: 'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn', 'reno@quic' or 'reno@quic/noq'",
+            "--contestants: 'reno' names no datapath; write 'reno@udp', 'reno@tcp', 'reno@alcc', 'reno@icn', 'reno@quic', 'reno@quic/noq' or 'reno@quic/s2n'",
         ),
         (
             |o| o.contestants = Some("copa:delta=0.1..0.5@udp".into()),

@@ -234,7 +234,7 @@ static paceline_cc *make(void)
 	env.mss = (uint32_t)number();
 	env.seed = number();
 	env.flags = (uint32_t)number();
-	env.offers = 31;
+	env.offers = 63;
 	done(paceline_cc_new(spec, &env, &cc));
 	nature.size = sizeof(nature);
 	done(paceline_cc_nature(cc, &nature));

@@ -7,7 +7,7 @@ use paceline_cc::entry::{Kind, Param, Params, Start};
 use paceline_cc::names::{NameError, intern};
 use paceline_cc::registry::{Definition, register};
 use paceline_cc::start_ups::{self, START_UPS};
-use paceline_cc::{Controller, Ecn, Env, Recovery};
+use paceline_cc::{Ability, Controller, Ecn, Env, Recovery};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -190,8 +190,11 @@ pub(crate) fn register_controller(
     definition.source = "written in Python".to_owned();
     definition.start = start;
     definition.params = declared;
-    definition.needs =
-        if matches!(ecn, Ecn::Exact | Ecn::L4s) { vec![paceline_cc::Ability::ExactMarks] } else { Vec::new() };
+    definition.needs = match ecn {
+        Ecn::Exact => vec![Ability::ExactMarks],
+        Ecn::L4s => vec![Ability::ExactMarks, Ability::Ect1],
+        Ecn::Off | Ecn::Classic => Vec::new(),
+    };
     register(definition).map_err(|error| PyValueError::new_err(error.to_string()))?;
     classes.insert(name, Registered { params, class: made });
     Ok(())

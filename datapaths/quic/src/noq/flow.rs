@@ -16,12 +16,12 @@ use paceline_cc::datapath::QUIC_NOQ;
 use super::Ticker;
 use super::end::End;
 use crate::stack::{
-    ACK_DELAY, CHUNK, Error, FLOW_WINDOW, GOODBYE, Identity, MTU, NAME, Received, Sending, Sent, Stack, certificate,
-    stream_error,
+    ACK_DELAY, CHUNK, EVERY_OTHER, Error, FLOW_WINDOW, GOODBYE, Identity, MTU, NAME, Received, Sending, Sent, Stack,
+    certificate, stream_error,
 };
 
 /// `copa@quic/noq`.
-pub const NOQ: Stack = Stack { name: "noq", datapath: &QUIC_NOQ, serve, send };
+pub const NOQ: Stack = Stack { name: "noq", datapath: &QUIC_NOQ, paces: true, acknowledges: EVERY_OTHER, serve, send };
 
 fn serve(socket: UdpSocket, identity: &Identity, sink: &mut dyn Write, lasting: Duration) -> Result<Received, Error> {
     let chain = vec![CertificateDer::from(identity.certificate().to_vec())];

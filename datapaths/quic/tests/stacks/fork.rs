@@ -1,4 +1,4 @@
-//! A connection in virtual time. noq is a fork of quinn: the same text, over the types of one or the other.
+//! A connection in virtual time, without ECN. noq is a fork of quinn: the same text, over the types of one or the other.
 
 /// `ends`, over a crate's types: which crate has its TLS, how it makes an endpoint with a seed, how an endpoint takes a datagram (own and
 /// peer's address), and how many datagrams may leave in one call.
@@ -15,6 +15,7 @@ macro_rules! ends {
         use $tls::rustls::RootCertStore;
         use $tls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+        use paceline_cc::Codepoint;
         use paceline_quic::{Factory, Identity, MTU};
 
         use crate::world::{ACK_DELAY, End, Ends, FAR, NEAR, WINDOW, address};
@@ -65,7 +66,7 @@ macro_rules! ends {
         }
 
         impl End for Connected {
-            fn receive(&mut self, now: Instant, datagram: &[u8]) {
+            fn receive(&mut self, now: Instant, _ecn: Codepoint, datagram: &[u8]) {
                 let (datagram, mut answer) = (bytes::BytesMut::from(datagram), Vec::new());
                 match $handle(&mut self.endpoint, now, (self.own, self.peer), datagram, &mut answer) {
                     Some(DatagramEvent::NewConnection(incoming)) => {
@@ -78,7 +79,7 @@ macro_rules! ends {
                 }
             }
 
-            fn work(&mut self, now: Instant, leave: &mut dyn FnMut(&[u8])) {
+            fn work(&mut self, now: Instant, leave: &mut dyn FnMut(Codepoint, &[u8])) {
                 let Some((handle, connection)) = &mut self.connection else { return };
                 if connection.poll_timeout().is_some_and(|due| due <= now) {
                     connection.handle_timeout(now);
@@ -92,7 +93,9 @@ macro_rules! ends {
                 let mut buffer = Vec::new();
                 while let Some(transmit) = connection.poll_transmit(now, $most, &mut buffer) {
                     let packet = transmit.segment_size.unwrap_or(transmit.size);
-                    buffer[..transmit.size].chunks(packet).for_each(&mut *leave);
+                    for datagram in buffer[..transmit.size].chunks(packet) {
+                        leave(Codepoint::NotEct, datagram);
+                    }
                     buffer.clear();
                 }
             }

@@ -8,6 +8,8 @@ mod noq;
 mod quinn;
 mod rate_limited;
 mod refusals;
+#[cfg(all(feature = "s2n", target_os = "linux"))]
+mod s2n;
 mod spy;
 mod transfer;
 mod virtual_time;
@@ -34,6 +36,8 @@ const STACKS: &[Tested] = &[
     Tested { stack: &paceline_quic::QUINN, ends: quinn::ends, inside: quinn::inside },
     #[cfg(all(feature = "noq", target_os = "linux"))]
     Tested { stack: &paceline_quic::noq::NOQ, ends: noq::ends, inside: noq::inside },
+    #[cfg(all(feature = "s2n", target_os = "linux"))]
+    Tested { stack: &paceline_quic::s2n::S2N, ends: s2n::ends, inside: s2n::inside },
 ];
 
 impl Tested {

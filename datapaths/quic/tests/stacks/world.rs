@@ -7,10 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use paceline_cc::observe::Observer;
 use paceline_cc::{Codepoint, Distribution, Nanos, Rate, Time};
 use paceline_experiment::config::Timing;
-use paceline_experiment::{Config, Flow, Seed, Tap, Topology, Via};
-use paceline_path::queue::QueueBound;
+use paceline_experiment::{Config, Flow, Seed, Subject, Tap, Topology, Via};
+use paceline_path::queue::{QueueBound, Threshold};
 use paceline_path::{Delay, DelaySplit, Link, Packet, Path, QueueSpec, Schedule, Trace};
 use paceline_quic::{Factory, MTU};
 use paceline_transport::Segment;
@@ -32,9 +33,9 @@ const DELAY: Nanos = Nanos::from_millis(20);
 /// One end of a connection.
 pub(crate) trait End {
     /// A datagram came.
-    fn receive(&mut self, now: Instant, datagram: &[u8]);
+    fn receive(&mut self, now: Instant, ecn: Codepoint, datagram: &[u8]);
     /// What is due; then what leaves, a datagram at a time.
-    fn work(&mut self, now: Instant, leave: &mut dyn FnMut(&[u8]));
+    fn work(&mut self, now: Instant, leave: &mut dyn FnMut(Codepoint, &[u8]));
     /// When it has something to do.
     fn next(&mut self) -> Option<Instant>;
     /// Writes as much as the stack takes.
@@ -55,22 +56,27 @@ pub(crate) fn address((host, port): ([u8; 4], u16)) -> SocketAddr {
 pub(crate) enum Way {
     /// A constant rate in Mbit/s, and a queue without a bound.
     Constant(u32),
+    /// The same, whose queue marks what waited for longer than this.
+    Marking(u32, Nanos),
     /// The shipped trace of `scenarios/cellular.toml`, from this second of it on.
     Cellular(u64),
 }
 
 impl Way {
     fn down<P: Clone + Send + 'static>(self) -> Path<P> {
-        let (schedule, limit) = match self {
-            Self::Constant(mbps) => (Schedule::constant(Rate::from_mbps(f64::from(mbps))), QueueBound::NONE),
+        let constant = |mbps: u32| Schedule::constant(Rate::from_mbps(f64::from(mbps)));
+        let limit = QueueBound::NONE;
+        let (schedule, queue) = match self {
+            Self::Constant(mbps) => (constant(mbps), QueueSpec::DropTail { limit }),
+            Self::Marking(mbps, wait) => (constant(mbps), QueueSpec::Step { threshold: Threshold::Wait(wait), limit }),
             Self::Cellular(second) => {
                 let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/traces/lte-like.mahi");
                 let trace = Trace::read("lte-like", BufReader::new(std::fs::File::open(file).unwrap())).unwrap();
                 let trace = trace.starting(Nanos::from_millis(second * 1000));
-                (Schedule::from_trace(Arc::new(trace)), QueueBound::bytes(2_000_000))
+                (Schedule::from_trace(Arc::new(trace)), QueueSpec::DropTail { limit: QueueBound::bytes(2_000_000) })
             }
         };
-        let queue = QueueSpec::DropTail { limit }.build(schedule.mean_rate(), DELAY + DELAY, 1);
+        let queue = queue.build(schedule.mean_rate(), DELAY + DELAY, 1);
         Path::new().link(Link::new(schedule, queue)).delay(Delay::new(DELAY))
     }
 
@@ -88,6 +94,12 @@ pub(crate) struct Passed {
     arrived: Vec<(Time, u64, DelaySplit)>,
     /// What the application read, and when.
     read: Vec<(Time, u64)>,
+    /// Marks of the queue, those that a sender had set itself taken off.
+    pub(crate) marked: i64,
+    /// How often the ends were looked at.
+    pub(crate) turns: usize,
+    /// Sees the controller of a flow of the simulator's.
+    observer: Option<Box<dyn Observer>>,
 }
 
 /// Mbit/s on the wire, and p50, p95 and most of the one-way delay in ms.
@@ -129,26 +141,29 @@ impl Tested {
         let mut passed = Passed::default();
         let mut now = Time::ZERO;
         while now < Time::ZERO + lasting {
+            passed.turns += 1;
             while let Some(packet) = down.pop(now) {
                 let DelaySplit { propagation, queue, transmission } = packet.delay;
                 let left = packet.entered - (propagation + queue + transmission);
                 passed.arrived.push((left, u64::from(packet.size), packet.delay));
-                receiver.receive(instant(now), &packet.body);
+                passed.marked += i64::from(packet.ecn == Codepoint::Ce);
+                receiver.receive(instant(now), packet.ecn, &packet.body);
             }
             while let Some(packet) = up.pop(now) {
-                sender.receive(instant(now), &packet.body);
+                sender.receive(instant(now), packet.ecn, &packet.body);
             }
             sender.write();
             let read = receiver.read();
             if read > 0 {
                 passed.read.push((now, read));
             }
-            let packet = |data: &[u8]| Packet::new(0, data.len() as u32 + HEADERS, Codepoint::NotEct, data.to_vec());
-            sender.work(instant(now), &mut |data| {
+            let packet = |ecn, data: &[u8]| Packet::new(0, data.len() as u32 + HEADERS, ecn, data.to_vec());
+            sender.work(instant(now), &mut |ecn, data| {
                 passed.left.push((now, data.len() as u64));
-                down.push(now, packet(data));
+                passed.marked -= i64::from(ecn == Codepoint::Ce);
+                down.push(now, packet(ecn, data));
             });
-            receiver.work(instant(now), &mut |data| up.push(now, packet(data)));
+            receiver.work(instant(now), &mut |ecn, data| up.push(now, packet(ecn, data)));
             let since = |at: Instant| Time::from_nanos(at.saturating_duration_since(start).as_nanos() as u64);
             let timers = [sender.next(), receiver.next()].into_iter().flatten().map(since);
             now = timers.chain([down.next(), up.next()]).min().expect("a path has a time").max(now);
@@ -159,6 +174,11 @@ impl Tested {
 
 /// The same flow over datagrams in the simulator: packets of the same size, each acknowledged by itself.
 pub(crate) fn over_udp(spec: &str, way: Way, lasting: Nanos) -> Passed {
+    over_udp_seen(spec, way, lasting, None)
+}
+
+/// The same, its controller seen by the observer.
+pub(crate) fn over_udp_seen(spec: &str, way: Way, lasting: Nanos, observer: Option<Box<dyn Observer>>) -> Passed {
     let flow = Flow::bulk(spec.parse().unwrap(), Via::udp());
     let wire = u32::from(MTU) + HEADERS;
     let flow = Flow {
@@ -176,12 +196,16 @@ pub(crate) fn over_udp(spec: &str, way: Way, lasting: Nanos) -> Passed {
         cross: Vec::new(),
         sample_every: None,
     };
-    let mut passed = Passed::default();
+    let mut passed = Passed { observer, ..Passed::default() };
     paceline_sim::run(config, Some(&mut passed));
     passed
 }
 
 impl Tap for Passed {
+    fn observer(&mut self, _of: &Subject<'_>) -> Option<Box<dyn Observer>> {
+        self.observer.take()
+    }
+
     fn on_sent(&mut self, now: Time, _flow: u32, _segment: &Segment) {
         self.left.push((now, u64::from(MTU)));
     }

@@ -30,6 +30,11 @@ pub(super) const QUINN: Real =
 pub(super) const NOQ: Real =
     over(|flow| check(flow, &paceline_quic::noq::NOQ), |crew, place| work(crew, place, &paceline_quic::noq::NOQ));
 
+/// `quic/s2n` in the table.
+#[cfg(feature = "quic-s2n")]
+pub(super) const S2N: Real =
+    over(|flow| check(flow, &paceline_quic::s2n::S2N), |crew, place| work(crew, place, &paceline_quic::s2n::S2N));
+
 /// A row of a stack.
 const fn over(
     check: fn(&Flow) -> Result<Vec<String>, Refused>,
@@ -55,7 +60,7 @@ fn check(flow: &Flow, stack: &Stack) -> Result<Vec<String>, Refused> {
     let mut notes = Vec::new();
     let mut note = |key: &str, what: &str| notes.push(format!("{spec}@{via}: {key}: {name}{what}"));
     if (flow.ack_every, flow.ack_delay) != (2, Nanos::from_millis(40)) {
-        note("ack_every, ack_delay", " acknowledges every other packet, or after 1 ms");
+        note("ack_every, ack_delay", &format!(" acknowledges {}", stack.acknowledges));
     }
     if flow.mss != 1448 {
         note("mss", "'s full packets have 1452 bytes with its headers");
@@ -70,7 +75,8 @@ fn factory(flow: &Flow, seed: u64, stack: &Stack) -> Result<Factory, Refused> {
         via: stack.datapath.name,
         misfit: Box::new(misfit),
     };
-    stack.factory(flow.controller.clone(), seed).map_err(refused)
+    let factory = stack.factory(flow.controller.clone(), seed).map_err(refused)?;
+    Ok(if stack.paces || flow.paced { factory } else { factory.unpaced() })
 }
 
 fn work(crew: &Crew<'_>, place: &Place<'_>, stack: &'static Stack) -> Result<Work, TestbedError> {

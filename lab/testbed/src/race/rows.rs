@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline_cc::datapath::{ALCC, ICN, PROGRAM, QUIC, QUIC_NOQ, TCP, UDP};
+use paceline_cc::datapath::{ALCC, ICN, PROGRAM, QUIC, QUIC_NOQ, QUIC_S2N, TCP, UDP};
 use paceline_experiment::Flow;
 
 use super::tap::Glimpse;
@@ -58,6 +58,15 @@ const ROWS: &[(&str, Result<Real, &str>)] = &[
         QUIC_NOQ.name,
         Err(
             "this paceline was built without noq; build it with 'cargo build --release -p paceline-cli --features quic-noq'",
+        ),
+    ),
+    #[cfg(feature = "quic-s2n")]
+    (QUIC_S2N.name, Ok(super::quic::S2N)),
+    #[cfg(not(feature = "quic-s2n"))]
+    (
+        QUIC_S2N.name,
+        Err(
+            "this paceline was built without s2n-quic; build it with 'cargo build --release -p paceline-cli --features quic-s2n'",
         ),
     ),
 ];

@@ -38,11 +38,11 @@ pub(crate) fn ticked(factory: Factory, start: Instant) -> Ends {
 }
 
 impl End for Ticked {
-    fn receive(&mut self, now: Instant, datagram: &[u8]) {
-        self.end.receive(now, datagram);
+    fn receive(&mut self, now: Instant, ecn: Codepoint, datagram: &[u8]) {
+        self.end.receive(now, ecn, datagram);
     }
 
-    fn work(&mut self, now: Instant, leave: &mut dyn FnMut(&[u8])) {
+    fn work(&mut self, now: Instant, leave: &mut dyn FnMut(Codepoint, &[u8])) {
         self.ticker.tick(now);
         self.end.work(now, leave);
     }

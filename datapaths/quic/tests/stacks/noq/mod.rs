@@ -30,7 +30,7 @@ impl Inside for Bridge {
         fits
     }
 
-    fn sent(&mut self, now: Time, packet: Flying) {
+    fn sent(&mut self, now: Time, packet: Flying, _last: bool) {
         self.on_packet_sent(now, MTU, packet.number);
     }
 

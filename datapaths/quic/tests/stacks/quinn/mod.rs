@@ -20,7 +20,7 @@ impl Inside for Bridge {
         in_flight + u64::from(MTU) < self.window()
     }
 
-    fn sent(&mut self, now: Time, _packet: Flying) {
+    fn sent(&mut self, now: Time, _packet: Flying, _last: bool) {
         self.on_sent(now, u64::from(MTU));
     }
 
