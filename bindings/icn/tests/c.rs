@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use paceline_cc::Rate;
 use paceline_named::router::{Server, ServerConfig};
 use paceline_named::store::Store;
 
@@ -107,15 +106,7 @@ fn reads(folder: &tempfile::TempDir, program: &Path) {
     let store = Store::create(&folder.path().join("store")).unwrap();
     let name = store.publish(&file, None, &mut |_| ()).unwrap().name.to_string();
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    let config = ServerConfig {
-        store: store.folder().to_owned(),
-        listen,
-        rate: Rate::INFINITY,
-        threads: 1,
-        metrics: None,
-        upstream: None,
-    };
-    let server = Server::start(&config).unwrap();
+    let server = Server::start(&ServerConfig::new(store.folder().to_owned(), listen)).unwrap();
     let at = server.address().to_string();
     let run = |args: &[&str]| Command::new(program).args(args).output().unwrap();
 
