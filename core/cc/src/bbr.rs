@@ -431,7 +431,7 @@ pub const ENTRY: Entry = Entry {
     params: &[
         Param {
             name: "cwnd_gain",
-            unit: "BDP",
+            unit: "BDP; over @icn 1.5 unless it is given",
             kind: Kind::Number { min: 1.0, max: 100.0 },
             default: "2",
             source: "Linux tcp_bbr.c, bbr_cwnd_gain: room for delayed and stretched acknowledgements",
@@ -445,14 +445,14 @@ pub const ENTRY: Entry = Entry {
         },
         Param {
             name: "probe_rtt",
-            unit: "s without a smaller RTT until ProbeRTT",
+            unit: "s without a smaller RTT until ProbeRTT; over @icn 5 unless it is given",
             kind: Kind::Number { min: 0.1, max: 1e6 },
             default: "10",
             source: "Linux tcp_bbr.c, bbr_min_rtt_win_sec; BBRv2 and BBRv3 have 5",
         },
         Param {
             name: "probe_rtt_gain",
-            unit: "BDP in flight in ProbeRTT, at least 4 packets",
+            unit: "BDP in flight in ProbeRTT, at least 4 packets; over @icn 0.5 unless it is given",
             kind: Kind::Number { min: 0.0, max: 1.0 },
             default: "0",
             source: "Linux tcp_bbr.c, bbr_probe_rtt_cwnd; BBRv2 and BBRv3 have 0.5 (draft-ietf-ccwg-bbr-06 section 2.16.2)",

@@ -58,6 +58,12 @@ const NO_ARRIVALS_ABOVE: Lack =
 /// A datagram is handed over by itself: nothing gathers them on their way (draft-ietf-ccwg-bbr-06 section 5.5.8).
 const DATAGRAMS: &[(&str, &str, &str)] = &[("bbr3", "budget", "1")];
 
+/// As of datagrams. What comes is data itself: no acknowledgement is delayed or stretched, for which BBR's window has two BDP, and its
+/// estimator makes room for bunches. Receivers that begin one after the other come to equal shares in ProbeRTT, within half a minute
+/// where it comes every 5 s at half a BDP, as in BBRv2 and BBRv3 (draft-ietf-ccwg-bbr-06 section 2.16.2), and not at 4 packets every 10 s.
+const REQUESTS: &[(&str, &str, &str)] =
+    &[DATAGRAMS[0], ("bbr", "cwnd_gain", "1.5"), ("bbr", "probe_rtt", "5"), ("bbr", "probe_rtt_gain", "0.5")];
+
 /// Native datagrams.
 pub const UDP: Datapath = Datapath {
     name: "udp",
@@ -105,7 +111,7 @@ pub const ICN: Datapath = Datapath {
         Lack::new(Ability::Ect1, "a router's packets are not ECN-capable"),
         NO_TELEMETRY,
     ],
-    defaults: DATAGRAMS,
+    defaults: REQUESTS,
 };
 
 /// Inside quinn.
@@ -423,11 +429,12 @@ mod tests {
         let over = |spec: &str, datapath| spec.parse::<Spec>().unwrap().over(datapath).to_string();
         assert_eq!(over("bbr3", &UDP), "bbr3:budget=1");
         assert_eq!(over("bbr3:budget=2", &UDP), "bbr3:budget=2");
-        assert_eq!(
-            over("bbr3:budget=3", &UDP),
-            "bbr3:budget=3",
-            "what is given stays, if it is another datapath's default too"
-        );
+        assert_eq!(over("bbr", &ICN), "bbr:cwnd_gain=1.5,probe_rtt=5,probe_rtt_gain=0.5");
+        assert_eq!((over("bbr", &TCP), over("bbr", &UDP)), ("bbr".to_owned(), "bbr".to_owned()));
+        for given in ["bbr3:budget=3", "bbr:cwnd_gain=2,probe_rtt=10,probe_rtt_gain=0", "bbr:probe_gain=1.25"] {
+            let kept = given.replace("bbr:probe_gain=1.25", "bbr:cwnd_gain=1.5,probe_rtt=5,probe_rtt_gain=0.5");
+            assert_eq!(over(given, &ICN), kept, "what is given stays, if it is the default of other datapaths too");
+        }
         assert_eq!((over("bbr3", &TCP), over("bbr3", &SHIM)), ("bbr3".to_owned(), "bbr3".to_owned()));
         assert_eq!(over("cubic:start=rapid", &QUIC), "cubic:start=rapid");
     }

@@ -184,7 +184,7 @@ fn random_losses_below_the_threshold_leave_most_of_the_link() {
     }
 }
 
-/// Version 1 of BBR has an index of 0.6 to 0.9 there for longer.
+/// Version 1 of BBR needs the ProbeRTT of version 3 for it.
 #[test]
 fn four_flows_at_receivers_share_within_half_a_minute() {
     let start = |index: u64| Flow {

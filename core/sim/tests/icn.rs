@@ -126,6 +126,20 @@ fn four_flows_share_a_link() {
     assert!(all >= 0.95, "{all}");
 }
 
+/// Figure 8: four that begin a second apart, 30 s after the last. With 4 packets in ProbeRTT every 10 s the index is 0.6 to 0.9.
+#[test]
+fn flows_that_begin_apart_share_within_half_a_minute() {
+    for apart in [1_000, 1_013, 1_029] {
+        let start = |index| Flow { start: Time::from_millis(index * apart), ..asks("bbr") };
+        let mut dumbbell = Dumbbell::new(100.0, 20, (0..4).map(start).collect());
+        dumbbell.limit = QueueBound { bytes: Some(500_000), ..QueueBound::NONE };
+        let outcome = dumbbell.run(33);
+        let got = shares(&outcome, 4, 20_000, 33_000);
+        assert!(jain(&got) >= 0.95, "{apart} ms: {got:?}");
+        assert!(got.iter().sum::<f64>() >= 0.95, "{apart} ms: {got:?}");
+    }
+}
+
 /// Property 9, figure 7b: 5 ms; a second after a step of at most 2.5 times, 90 % of the capacity.
 #[test]
 fn a_step_of_the_capacity_is_filled_within_a_second() {
@@ -154,7 +168,7 @@ fn wifi_is_filled_without_filling_its_queue() {
 }
 
 /// Beside a station that always sends: at least what the ceiling of the same model reached (its row "at least 2 BDP + 192 units",
-/// "x3 rule"), in the mean of three seeds, less 3 %: seeds differ by 5 % there.
+/// "x3 rule"), in the mean of three seeds, less 7 %: seeds differ by 5 % there, and ProbeRTT takes 200 ms of 5 s, where that model has 10.
 #[test]
 fn beside_a_saturated_station_the_ceiling_is_enough() {
     for (phy, least) in [("vht80-2ss-mcs9", 259.0), ("vht80-1ss-mcs9", 139.0), ("ht20-2ss-mcs7", 51.0)] {
@@ -164,7 +178,7 @@ fn beside_a_saturated_station_the_ceiling_is_enough() {
             mbps
         };
         let got: Vec<f64> = (1..=3).map(run).collect();
-        assert!(got.iter().sum::<f64>() / 3.0 >= 0.97 * least, "{phy}: {got:?} Mbit/s");
+        assert!(got.iter().sum::<f64>() / 3.0 >= 0.93 * least, "{phy}: {got:?} Mbit/s");
     }
 }
 

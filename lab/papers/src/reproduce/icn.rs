@@ -9,6 +9,7 @@
 
 mod beside;
 mod cached;
+mod frontier;
 mod handoff;
 mod network;
 mod requests;
@@ -28,11 +29,11 @@ pub(super) const PAPER: Paper = Paper {
             Area Network: Implementation and Optimization\"",
     about: &[
         "Where data goes runs BBR and asks for units of 1400 bytes; a router answers and forgets. bbr@icn is ours: requests by equation \
-         8, three times as large where inequality 9 holds, a ceiling on what is in flight, and the aggregation estimator of a later \
-         Linux.",
-        "The paper's own is BBR of Linux 4.14, which has no such estimator, with no window at all in ProbeBW \
-         (bbr:aggregation=off@icn:ceiling=unlimited); before its optimisation, with BBR's window and no tripled requests \
-         (bbr:aggregation=off@icn:ceiling=window,triple=off). BBRp raises the gain that probes for bandwidth to 1.5 and 2.",
+         8, three times as large where inequality 9 holds, a ceiling on what is in flight, the aggregation estimator of a later \
+         Linux, and ProbeRTT as of BBRv3.",
+        "The paper's own is BBR of Linux 4.14, which has no such estimator, with ProbeRTT and window of its own, and no window at all \
+         in ProbeBW (ceiling=unlimited); before its optimisation, with BBR's window and no tripled requests (ceiling=window, \
+         triple=off). BBRp raises the gain that probes for bandwidth to 1.5 and 2.",
         "Throughput is of payload, so that headers and requests count against who has them.",
     ],
     rivals: &[("bbr@icn", "ours")],
@@ -44,6 +45,7 @@ pub(super) const PAPER: Paper = Paper {
         experiment("fig7b", "Fig 7b", "A bottleneck that changes", wired::steps),
         experiment("fig8", "Fig 8", "Four flows share a bottleneck", wired::sharing),
         experiment("fig9", "Fig 9", "Before and after optimisation on Wi-Fi", wifi::optimised),
+        experiment("frontier", "Frontier", "Throughput against delay on Wi-Fi, by window", frontier::conduct),
         experiment("fig10", "Fig 10", "Throughput and delay on Wi-Fi", wifi::compared),
         experiment("fig10cf", "Fig 10 c, f", "Several flows on Wi-Fi", wifi::several),
         experiment("beside", "Beside TCP", "Beside CUBIC and BBR on Wi-Fi", beside::conduct),
@@ -58,8 +60,8 @@ pub(super) const PAPER: Paper = Paper {
 /// Ours.
 const OURS: &str = "bbr@icn";
 /// The paper's, after and before its optimisation.
-const PAPERS: &str = "bbr:aggregation=off@icn:ceiling=unlimited";
-const BEFORE: &str = "bbr:aggregation=off@icn:triple=off,ceiling=window";
+const PAPERS: &str = "bbr:cwnd_gain=2,probe_rtt=10,probe_rtt_gain=0,aggregation=off@icn:ceiling=unlimited";
+const BEFORE: &str = "bbr:cwnd_gain=2,probe_rtt=10,probe_rtt_gain=0,aggregation=off@icn:triple=off,ceiling=window";
 
 static REQUESTS: File = file!("icn/requests.toml");
 static LINK: File = file!("icn/link.toml");

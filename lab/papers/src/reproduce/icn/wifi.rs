@@ -12,7 +12,7 @@ const SECONDS: &str = "35";
 const RUNS: &str = "3";
 
 /// Asks for one unit at a time, and waits for it: the RTT of an idle path.
-const IDLE: &str = "fixed:window=1@icn:aggregation=one";
+pub(super) const IDLE: &str = "fixed:window=1@icn:aggregation=one";
 
 /// BBR of Linux 4.14; in real time by our own sender.
 const OLD: &str = "bbr:aggregation=off@tcp";
@@ -23,15 +23,21 @@ pub(super) const NAMES: [(&str, &str); 8] = [
     (OURS, "ours"),
     (PAPERS, "the paper's"),
     (BEFORE, "the paper's before optimisation"),
-    ("bbr:aggregation=off,probe_gain=1.5@icn:triple=off,ceiling=window", "BBRp 6 by requests"),
-    ("bbr:aggregation=off,probe_gain=2@icn:triple=off,ceiling=window", "BBRp 8 by requests"),
+    (
+        "bbr:cwnd_gain=2,probe_gain=1.5,probe_rtt=10,probe_rtt_gain=0,aggregation=off@icn:triple=off,ceiling=window",
+        "BBRp 6 by requests",
+    ),
+    (
+        "bbr:cwnd_gain=2,probe_gain=2,probe_rtt=10,probe_rtt_gain=0,aggregation=off@icn:triple=off,ceiling=window",
+        "BBRp 8 by requests",
+    ),
     (OLD, "TCP BBR of Linux 4.14"),
     ("bbr@tcp", "TCP BBR"),
     ("cubic@tcp", "TCP CUBIC"),
 ];
 const CUBIC: usize = 7;
 
-fn setup(file: &'static File, name: &str) -> Setup {
+pub(super) fn setup(file: &'static File, name: &str) -> Setup {
     Setup::new(file, name).set("seconds", SECONDS).set("runs", RUNS)
 }
 
