@@ -279,7 +279,7 @@ fn what_is_removed_is_not_answered_and_what_is_idle_makes_room() {
         |both: &mut Both, number| both.kernel.insert(&name(number), 0, STORED, &part(&name(number), 0)).unwrap();
     let held = |both: &Both| (10..250).filter(|number| both.kernel.has(&name(*number), 0)).collect::<Vec<u8>>();
     let ask = |both: &Both, number| {
-        assert_eq!(both.answer(&Asking::new(V4, number, 63)).unwrap()[30..], unit(&name(number), 63))
+        assert_eq!(both.answer(&Asking::new(V4, number, 63)).unwrap()[30..], unit(&name(number), 63));
     };
     for number in 10..21 {
         assert!(insert(&mut both, number));

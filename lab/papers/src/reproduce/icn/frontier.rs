@@ -13,7 +13,7 @@ const FULL: &str = "cubic@icn:ceiling=window";
 const GAINS: [&str; 5] = ["1", "1.25", "1.5", "1.75", "2"];
 /// Constant windows in units.
 const WINDOWS: [&str; 7] = ["150", "200", "250", "300", "400", "500", "600"];
-/// Of what requests can carry, and times the idle RTT (the issue's).
+/// Of what requests can carry, and times the idle RTT (our targets).
 const SHARE: f64 = 0.95;
 const TIMES: f64 = 3.0;
 
