@@ -130,7 +130,7 @@ fn four_flows_share_a_link() {
 #[test]
 fn flows_that_begin_apart_share_within_half_a_minute() {
     for apart in [1_000, 1_013, 1_029] {
-        let start = |index| Flow { start: Time::from_millis(index * apart), ..asks("bbr") };
+        let start = |index: u64| Flow { start: Time::from_millis(index * apart), ..asks("bbr") };
         let mut dumbbell = Dumbbell::new(100.0, 20, (0..4).map(start).collect());
         dumbbell.limit = QueueBound { bytes: Some(500_000), ..QueueBound::NONE };
         let outcome = dumbbell.run(33);
