@@ -217,7 +217,7 @@ fn packets_of_python_ndn_are_read_and_ours_are_the_same() {
         assert!(NdnData::decode(&data[..at]).is_err());
         let mut changed = data.clone();
         changed[at] ^= 1;
-        // A digest that is said to be another kind of signature is none that counts.
+        // A digest that is said to be another kind of signature does not count.
         let unchecked = NdnData::decode(&changed).is_ok_and(|data| data.signature == Signature::Unchecked(1));
         assert!(NdnData::decode(&changed).is_err() || unchecked && at == 52, "byte {at}");
     }
