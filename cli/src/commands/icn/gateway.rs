@@ -19,7 +19,7 @@ pub(crate) struct Args {
     listen: String,
     #[command(flatten)]
     places: Places,
-    /// A forwarder of NDN (NFD, NDNd), as [udp://|tcp://]HOST[:PORT]: http://ADDR/ndn/NAME is an object that it brings. What of it was checked
+    /// A forwarder of NDN (NFD, NDNd), such as HOST or tcp://HOST:PORT: http://ADDR/ndn/NAME is an object that it brings. What of it was checked
     /// stands in the header Ndn-Signature.
     #[arg(long, value_name = "FORWARDER", required_unless_present = "Places")]
     ndn: Option<Forwarder>,
