@@ -44,7 +44,16 @@ fn start(header: &Header, out: &mut String) {
     };
     let recovery = u8::from(constants.recovery == Recovery::Controller);
     let spec: Spec = header.controller.parse().unwrap();
-    let needs: u32 = Ability::ALL.iter().enumerate().map(|(at, ability)| u32::from(spec.needs(*ability)) << at).sum();
+    // In the order of PACELINE_CAN_*.
+    let bits = [
+        Ability::ReceiverHalf,
+        Ability::ExactGaps,
+        Ability::ExactMarks,
+        Ability::Telemetry,
+        Ability::ArrivalTimes,
+        Ability::Ect1,
+    ];
+    let needs: u32 = bits.iter().enumerate().map(|(at, ability)| u32::from(spec.needs(*ability)) << at).sum();
     put!(out, recovery, ecn, constants.heartbeat.map_or(0, Nanos::as_nanos), needs);
     write_answers(&header.answers, out);
 }
