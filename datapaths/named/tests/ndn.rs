@@ -109,6 +109,21 @@ fn over_udp(stand: Stand) -> Running {
     Running { at, stop, thread: Some(thread) }
 }
 
+/// Whichever of its packets are lost: what is asked for behind the end before that is known comes back without a route.
+#[test]
+fn the_end_of_an_object_is_found_whatever_is_lost() {
+    let shop = Shop::new();
+    let server = shop.serve();
+    for first in 0..20 {
+        let mut stand = Stand::new(&[("/example/one.txt/v=1", b"one packet")]);
+        (stand.lost, stand.answered) = (20, AtomicU64::new(first));
+        let running = over_udp(stand);
+        let gateway = start_with(vec![server.address()], Some(running.at), Duration::from_secs(20));
+        let (status, head, body) = ask(gateway.address, "GET", "/ndn/example/one.txt", "");
+        assert!(status == 200 && body == b"one packet", "{first}: {head}");
+    }
+}
+
 /// Ends a connection where one is given up after so many answers.
 fn over_tcp(stand: Stand, ends_after: u64) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

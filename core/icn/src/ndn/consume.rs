@@ -143,6 +143,8 @@ pub struct Consumer {
     wanted: u64,
     /// ... and the last one, where that is known.
     last: Option<u64>,
+    /// The first one that its producer does not have.
+    absent: Option<u64>,
     early: BTreeMap<u64, Bytes>,
     early_bytes: u64,
     largest: u64,
@@ -179,6 +181,7 @@ impl Consumer {
             next: 0,
             wanted: 0,
             last: None,
+            absent: None,
             early: BTreeMap::new(),
             early_bytes: 0,
             largest: UNIT as u64,
@@ -326,6 +329,12 @@ impl Consumer {
                 self.stage = Stage::Below;
                 self.ask_at = now;
             }
+            // Where the end is not known, segments behind it are asked for: it counts once it is the next one.
+            (NackReason::NoRoute | NackReason::Other(_), Stage::Segments) if segment != Some(self.wanted) => {
+                if let Some(first) = segment {
+                    self.flow.on_nack(now, &Units { first, count: 1 }, MissingReason::Busy, BUSY);
+                }
+            }
             (NackReason::NoRoute | NackReason::Other(_), _) => self.fail(ConsumeFailed::NoRoute),
         }
     }
@@ -408,6 +417,11 @@ impl Consumer {
     }
 
     fn on_segment(&mut self, now: Time, segment: u64, data: &NdnData<'_>) {
+        // It may be behind the end.
+        if data.kind == ContentKind::Nack && segment > self.wanted {
+            self.absent = Some(self.absent.map_or(segment, |absent| absent.min(segment)));
+            return;
+        }
         if self.is_refused(data) {
             return;
         }
@@ -436,6 +450,9 @@ impl Consumer {
         while let Some(bytes) = self.early.remove(&self.wanted) {
             self.early_bytes -= bytes.len() as u64;
             self.put(bytes);
+        }
+        if self.stage == Stage::Segments && self.absent == Some(self.wanted) {
+            self.fail(ConsumeFailed::NotThere);
         }
     }
 
