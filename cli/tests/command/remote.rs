@@ -98,6 +98,12 @@ fn a_server_that_is_told_to_end_ends_and_says_what_was() {
     let lab = Lab::new();
     let mut server = Server::new(&lab, &["--race"]);
     server.line();
+    let sockets = || {
+        let open = fs::read_dir(format!("/proc/{}/fd", server.child.id())).unwrap().flatten();
+        let leads = open.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
+        leads.filter(|path| path.to_string_lossy().starts_with("socket:")).count()
+    };
+    let idle = sockets();
     let args = ["race", "--remote", &server.address, "--contestants", "copa@udp", "--seconds", "30", "--runs", "2"];
     let mut client = Command::new(env!("CARGO_BIN_EXE_paceline"))
         .args(args)
@@ -105,10 +111,10 @@ fn a_server_that_is_told_to_end_ends_and_says_what_was() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It holds the server from its first word on.
-    until("the race runs", || {
-        refusal(&race(&lab, &server.address, &["--contestants", "reno@udp"])).contains("busy: another race runs")
-    });
+    // It holds three descriptors of the connection by which it is run.
+    until("the race runs", || sockets() >= idle + 3);
+    let busy = refusal(&race(&lab, &server.address, &["--contestants", "reno@udp"]));
+    assert!(busy.contains("busy: another race runs"), "{busy}");
     kill_process(Pid::from_child(&server.child), Signal::TERM).unwrap();
     assert!(server.child.wait().unwrap().success());
     let line = server.line();
