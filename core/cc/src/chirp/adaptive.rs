@@ -76,6 +76,8 @@ const LONGEST_LOOK: f64 = 2.0;
 const LONGEST_QUEUE: Nanos = Nanos::from_millis(30);
 /// Trains in a row that could not be read and end it.
 const MOST_UNREADABLE: u32 = 8;
+/// Short packets in a row that no chirp begins with: a probe timeout sends two (RFC 9002 section 6.2.4), and a stack of QUIC keeps them small.
+const MOST_PROBES: u32 = 2;
 /// Deviations of the estimates, as shares of the gap, below which they count as repeating, above which as scattered.
 const REPEATING_BELOW: f64 = 0.125;
 const SCATTERED_ABOVE: f64 = 0.25;
@@ -169,8 +171,12 @@ pub struct Adaptive {
     /// The last train begun, and how many of its packets have left.
     plan: Option<(Shape, usize)>,
     flying: VecDeque<Flying>,
-    /// Most packets that shared an acknowledgement. Once some did, a lone one may have waited.
+    /// Most packets that shared an acknowledgement, while some do: a lone one may have waited then.
     shared: usize,
+    /// Acknowledgements of one packet in a row.
+    alone: usize,
+    /// Short packets in a row that left before a chirp.
+    probes: u32,
     /// When the last mark came; `None` on a path that has marked nothing.
     marked_at: Option<Time>,
 }
@@ -203,6 +209,8 @@ impl Adaptive {
             plan: None,
             flying: VecDeque::new(),
             shared: 1,
+            alone: 0,
+            probes: 0,
             marked_at: None,
         }
     }
@@ -255,6 +263,25 @@ impl Adaptive {
         self.flying.push_back(Flying { train: Train::new(self.next, shape.packets()), shape, marked: 0 });
         self.next += 1;
         (shape, 0)
+    }
+
+    /// A chirp would begin with this packet, and could not be read because the packet is short.
+    fn is_probe(&mut self, sent: &Sent) -> bool {
+        let under_way = self.plan.is_some_and(|(shape, gone)| gone < shape.packets());
+        let whole = self.size() as u64 * u64::from(self.mss);
+        let probe = sent.bytes < self.mss && !under_way && self.bursts == 0 && sent.unsent >= whole;
+        self.probes = if probe && self.probes < MOST_PROBES { self.probes + 1 } else { 0 };
+        self.probes > 0
+    }
+
+    /// Takes note of whether packets share acknowledgements. One that came late may hold several; as many lone ones as a chirp has that allows for
+    /// this mean that it is over.
+    fn count_shared(&mut self, packets: usize) {
+        self.alone = if packets > 1 { 0 } else { self.alone + packets };
+        if self.alone >= FEWEST * self.shared {
+            self.shared = 1;
+        }
+        self.shared = self.shared.max(packets.min(LONGEST / FEWEST));
     }
 
     /// The silence after a train, so that the queue is empty before the next and the mean rate is the load's.
@@ -392,9 +419,12 @@ impl StartUp for Adaptive {
         if self.stage != Stage::Chirping || sent.bytes == 0 || sent.retransmission {
             return 0;
         }
+        self.in_flight = self.packets(sent.in_flight);
+        if self.is_probe(sent) {
+            return 0;
+        }
         let (shape, index) = self.place(sent);
         self.plan = Some((shape, index + 1));
-        self.in_flight = self.packets(sent.in_flight);
         // The load and the gaps hold the flow back, the window does not: there is room for the longest chirp.
         window.cwnd = window.cwnd.max(self.in_flight + LONGEST as f64);
         let Some(flying) = self.flying.back_mut() else { return 0 };
@@ -444,7 +474,7 @@ impl StartUp for Adaptive {
                 window.ssthresh = window.cwnd;
             }
             Stage::Chirping => {
-                self.shared = self.shared.max(ack.packets.len().min(LONGEST / FEWEST));
+                self.count_shared(ack.packets.len());
                 for (place, packet) in ack.packets.iter().enumerate() {
                     let newest = place + 1 == ack.packets.len();
                     let arrival = match packet.received_at {
