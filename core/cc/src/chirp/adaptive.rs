@@ -76,6 +76,8 @@ const LONGEST_LOOK: f64 = 2.0;
 const LONGEST_QUEUE: Nanos = Nanos::from_millis(30);
 /// Trains in a row that could not be read and end it.
 const MOST_UNREADABLE: u32 = 8;
+/// Lone acknowledgements in a row that end what shared ones began (our choice: as many as the shortest chirp has packets).
+const LONE: usize = SHORTEST_CHIRP;
 /// Short packets in a row that no chirp begins with: a probe timeout sends two (RFC 9002 section 6.2.4), and a stack of QUIC keeps them small.
 const MOST_PROBES: u32 = 2;
 /// Deviations of the estimates, as shares of the gap, below which they count as repeating, above which as scattered.
@@ -173,8 +175,8 @@ pub struct Adaptive {
     flying: VecDeque<Flying>,
     /// Most packets that shared an acknowledgement, while some do: a lone one may have waited then.
     shared: usize,
-    /// Acknowledgements of one packet in a row.
-    alone: usize,
+    /// Acknowledgements of one packet in a row since.
+    lone: usize,
     /// Short packets in a row that left before a chirp.
     probes: u32,
     /// When the last mark came; `None` on a path that has marked nothing.
@@ -209,7 +211,7 @@ impl Adaptive {
             plan: None,
             flying: VecDeque::new(),
             shared: 1,
-            alone: 0,
+            lone: 0,
             probes: 0,
             marked_at: None,
         }
@@ -274,14 +276,18 @@ impl Adaptive {
         self.probes > 0
     }
 
-    /// Takes note of whether packets share acknowledgements. One that came late may hold several; as many lone ones as a chirp has that allows for
-    /// this mean that it is over.
+    /// An acknowledgement delivers this many packets. A row of lone ones shows that the receiver delays none, and that those before only met on
+    /// the way.
     fn count_shared(&mut self, packets: usize) {
-        self.alone = if packets > 1 { 0 } else { self.alone + packets };
-        if self.alone >= FEWEST * self.shared {
-            self.shared = 1;
+        if packets > 1 {
+            self.shared = self.shared.max(packets.min(LONGEST / FEWEST));
+            self.lone = 0;
+        } else if packets == 1 && self.shared > 1 {
+            self.lone += 1;
+            if self.lone >= LONE {
+                self.shared = 1;
+            }
         }
-        self.shared = self.shared.max(packets.min(LONGEST / FEWEST));
     }
 
     /// The silence after a train, so that the queue is empty before the next and the mean rate is the load's.

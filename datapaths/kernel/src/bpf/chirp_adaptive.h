@@ -158,8 +158,8 @@ static inline int adaptive_holds(const struct chirp_adaptive *a)
 }
 
 /*
- * An acknowledgement delivers this many packets. Where several share one, chirps get longer, and a lone one may have waited. What
- * differs from adaptive.rs: a row of lone ones shows that the receiver delays none, and that those before only met on the way.
+ * An acknowledgement delivers this many packets. Where several share one, chirps get longer, and a lone one may have waited. A row of
+ * lone ones shows that the receiver delays none, and that those before only met on the way.
  */
 static inline void adaptive_shared(struct chirp_adaptive *a, __u32 packets)
 {
