@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import paceline
 import pytest
+
+# Tests interrupt runs by it; where pytest is in the background of a script, it is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -89,11 +89,11 @@ def test_what_is_wrong_ends_its_own_run(name: str, on_ack: str, says: str) -> No
 
 def test_a_call_that_never_returns_is_left_behind() -> None:
     # Sleeping in the system: no exception gets there. Its thread ends with the process.
-    wrong("live-stuck", "time.sleep(60)")
+    wrong("live-stuck", "time.sleep(600)")
     begun = time.monotonic()
     with paceline.Server(timeout=1) as server, pytest.raises(RuntimeError, match="and has not returned: in real time a call may take 3 s"):
         paceline.send(server.address, "live-stuck", seconds=600)
-    assert time.monotonic() - begun < 55
+    assert time.monotonic() - begun < 500
 
 
 def test_words_for_what_cannot_be() -> None:

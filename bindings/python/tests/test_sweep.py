@@ -111,14 +111,14 @@ def test_options_that_cannot_be_are_named(tmp_path: pathlib.Path) -> None:
 def test_a_script_without_a_guard_is_told_so(tmp_path: pathlib.Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"import paceline\npaceline.sweep({GRID!r}, 'out', workers=1)\n")
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     said = done.stderr.splitlines()
     guard = 'a script that sweeps keeps what it does below if __name__ == "__main__":, since each worker reads it'
     assert said[-1] == f"RuntimeError: the workers ended before they had run anything; {guard}"
     assert f"RuntimeError: a worker would begin the sweep once more; {guard}" in said
     script.write_text(f"import paceline\nif __name__ == '__main__': print(paceline.sweep({GRID!r}, 'out', workers=1).runs)\n")
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.stdout == "36\n"
 
 
@@ -248,7 +248,7 @@ def test_workers_end_with_a_sweep_that_is_killed(tmp_path: pathlib.Path, monkeyp
         except OSError:
             return 0
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while alive() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not alive()

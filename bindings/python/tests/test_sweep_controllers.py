@@ -89,7 +89,7 @@ def script(code: str, folder: pathlib.Path, **names: str) -> str:
     for name, text in names.items():
         (folder / f"{name}.py").write_text(textwrap.dedent(text))
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=folder, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

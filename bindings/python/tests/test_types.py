@@ -120,5 +120,5 @@ records: paceline.Records = paceline.run(paceline.shipped("cellular"), events="l
 """
     assert mypy(code, tmp_path) == ""
     wrong: list[Any] = ['telemetry: paceline.Telemetry = {"report_every": "10ms"}', 'direction: paceline.Direction = {"ecn": True}', 'program: paceline.Program = {"command": "a"}']
-    for line in wrong:
-        assert "Extra key" in mypy(f"import paceline\n{line}\n", tmp_path)
+    said = mypy("\n".join(["import paceline", *wrong, ""]), tmp_path)
+    assert [f"code.py:{line}: error: Extra key" in said for line in range(2, 5)] == [True] * 3, said

@@ -169,7 +169,7 @@ class InteropTest {
         words.addAll(Arrays.asList(options));
         Process made = new ProcessBuilder(words).start();
         String line = new BufferedReader(new InputStreamReader(made.getInputStream())).readLine();
-        assertTrue(made.waitFor(20, TimeUnit.SECONDS) && made.exitValue() == 0, "paceline alcc token");
+        assertTrue(made.waitFor(120, TimeUnit.SECONDS) && made.exitValue() == 0, "paceline alcc token");
         return line.trim();
     }
 
