@@ -5,9 +5,9 @@ mod nodes;
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
 
 use nodes::{A, B, Chain, ETHERNET, Frames, checksum, frame, opened, reports_of, run};
+use paceline_fixture::until;
 use paceline_int::{NodeError, SinkNode, SinkOptions, SourceNode, SourceOptions, TransitNode, TransitOptions};
 use paceline_telemetry::{Edge, RecordProfile, TelemetryHeader};
 
@@ -22,11 +22,18 @@ fn connect(chain: &Chain, port: u16) -> (TcpStream, TcpStream, Vec<u8>) {
     let (server, _) = listener.accept().unwrap();
     let there = port.to_be_bytes();
     let data = |frame: &Vec<u8>| {
-        let at = ETHERNET + 40;
-        (frame.get(ETHERNET + 6) == Some(&6) && frame[at + 2..at + 4] == there && frame.last() == Some(&b'x'))
-            .then(|| frame[at..frame.len() - 1].to_vec())
+        let (at, end) = (ETHERNET + 40, frame.len() - 1);
+        // A segment without data may end in any octet of its time stamp.
+        let header = |at: usize| at + 4 * usize::from(frame[at + 12] >> 4);
+        (frame.get(ETHERNET + 6) == Some(&6) && frame[at + 2..at + 4] == there && header(at) == end)
+            .then(|| frame[at..end].to_vec())
     };
-    let segment = wire.drain().iter().find_map(data).unwrap();
+    let mut segment = None;
+    until("the first octet arrives", || {
+        segment = wire.drain().iter().find_map(data);
+        segment.is_some()
+    });
+    let segment = segment.unwrap();
     (client, server, segment)
 }
 
@@ -68,7 +75,13 @@ fn a_header_is_read_only_in_a_packet_that_tcp_would_take() {
     ] {
         let before = sink.counters();
         let payload = [&header[..], &segment, b"x"].concat();
-        let reports = reports_of(&mut sink, || out.send(&frame(&chain, 0, &payload)));
+        out.send(&frame(&chain, 0, &payload));
+        until("the sink has taken it", || sink.counters().taken > before.taken);
+        let mut reports = Vec::new();
+        until("its report comes", || {
+            reports = reports_of(&mut sink, || ());
+            !believed || !reports.is_empty()
+        });
         let after = sink.counters();
         assert_eq!(after.taken, before.taken + 1, "{what}");
         assert_eq!(after.foreign_flow, before.foreign_flow + u64::from(!believed), "{what}");
@@ -135,11 +148,12 @@ fn a_packet_that_was_too_big_must_be_on_its_way() {
         frame.extend_from_slice(&B.octets());
         frame.extend_from_slice(&A.octets());
         frame.extend_from_slice(message);
-        let before = source.counters();
+        let count = || (source.counters().path_mtus, source.counters().forged_mtus);
+        let before = count();
         from.send(&frame);
-        std::thread::sleep(Duration::from_millis(50));
-        let after = source.counters();
-        (after.path_mtus - before.path_mtus, after.forged_mtus - before.forged_mtus)
+        until("the source has read it", || count() != before);
+        let after = count();
+        (after.0 - before.0, after.1 - before.1)
     };
     let mut damaged = too_big(1400, &next, 1400);
     damaged[100] ^= 1;
