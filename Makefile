@@ -17,7 +17,9 @@ QUIET := $(if $(MAKE_TERMERR),,--quiet)
 # What takes longest to build, or needs clang, is tested and linted where FEATURES has its name.
 features := $(subst $(comma), ,$(FEATURES))
 kernel := $(if $(filter ebpf,$(features)),,--exclude paceline-kernel --exclude paceline-int --exclude paceline-store)
-tested = --workspace --exclude paceline-python $(if $(filter quic,$(features)),,--exclude paceline-quic) $(kernel) $(if $(kernel),--exclude paceline-bus) \
+# Elsewhere maturin knows how what Python loads is linked.
+python := $(if $(filter Linux,$(shell uname)),,--exclude paceline-python)
+tested = --workspace $(python) $(if $(filter quic,$(features)),,--exclude paceline-quic) $(kernel) $(if $(kernel),--exclude paceline-bus) \
     --features '$(addprefix paceline-cli/,parquet $(if $(filter quic,$(features)),quic-noq) $(filter ebpf quic-s2n,$(features)))'
 
 .DEFAULT_GOAL := help
