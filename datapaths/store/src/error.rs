@@ -3,6 +3,7 @@
 use std::io;
 
 use paceline_kernel::BTF;
+use paceline_linux::namespace::NamespaceError;
 
 /// Why the store cannot be in the kernel, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum KernelStoreError {
         "--kernel-store: the kernel has no membarrier(MEMBARRIER_CMD_GLOBAL) ({0}); begin it without nohz_full, and with no filter of system calls"
     )]
     NoBarrier(io::Error),
+    /// It cannot be tried: [`crate::KernelStore::try_here`].
+    #[error("--kernel-store: a veth pair to try it on cannot be had ({0})")]
+    NoPlace(#[from] NamespaceError),
     /// There is no such interface in this network namespace.
     #[error("--interface {0}: there is no such interface here; see ip link")]
     NoInterface(String),

@@ -12,6 +12,8 @@ use paceline_icn::{BucketMemory, Name, UNIT};
 use paceline_kernel::Mapped;
 use paceline_kernel::load::missing;
 use paceline_linux::clock::monotonic;
+use paceline_linux::interface::Interfaces;
+use paceline_linux::namespace::Namespace;
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::load::{attach, load, map, refused};
@@ -117,6 +119,19 @@ impl KernelStore {
     pub fn attach(&mut self, interface: &str) -> Result<(), KernelStoreError> {
         self.link = Some(attach(&self.object, interface)?);
         Ok(())
+    }
+
+    /// Whether it can be in the kernel: it is put at one end of a veth pair in network namespaces of their own, and goes at once.
+    ///
+    /// # Errors
+    /// One line, as of [`KernelStore::load`] and [`KernelStore::attach`]; [`KernelStoreError::NoPlace`] where there is no such pair.
+    pub fn try_here() -> Result<(), KernelStoreError> {
+        let mut store = Self::load(1 << 20)?;
+        let (here, other) = (Namespace::create()?, Namespace::create()?);
+        here.enter(|| {
+            Interfaces::open()?.veth("store", None, "other", &other)?;
+            store.attach("store")
+        })?
     }
 
     /// The memory for the router's limits ([`paceline_icn::Limits::within`]).

@@ -3,9 +3,11 @@
 #![cfg(target_os = "linux")]
 
 mod asking;
+mod peer;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -133,6 +135,34 @@ fn a_unit_is_never_torn_while_others_take_its_place() {
 }
 
 #[test]
+fn requests_of_sockets_are_answered_over_a_veth_whose_other_end_pads_them() {
+    let test = "requests_of_sockets_are_answered_over_a_veth_whose_other_end_pads_them";
+    let Some(pair) = Pair::new(test) else { return };
+    let Some(mut kernel) = load(test) else { return };
+    for (host, interface, address) in [(&pair.s, "s0", "192.0.2.1"), (&pair.r, "r0", "192.0.2.9")] {
+        let add = || Interfaces::open().unwrap().add_address(interface, address.parse().unwrap(), 24);
+        host.enter(add).unwrap().unwrap();
+    }
+    let limits = Limits::within(&RouterConfig::new(Rate::INFINITY), 9, kernel.buckets());
+    kernel.set(&settings(&limits)).unwrap();
+    kernel.answer_for(&["192.0.2.1".parse().unwrap()]).unwrap();
+    assert!(kernel.insert(&name(1), 0, STORED, &part(&name(1), 0)).unwrap());
+    pair.s.enter(|| kernel.attach("s0")).unwrap().unwrap();
+    let _passes = pair.r.enter(|| peer::attach("r0").map(|(passes, _)| passes)).unwrap().unwrap();
+    let asking = Asking::new("192.0.2.9:40000", 1, 3);
+    let socket = pair.r.enter(|| UdpSocket::bind(asking.ends.from)).unwrap().unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut answer = [0; 2048];
+    until("an answer", || {
+        socket.send_to(&asking.message(), asking.ends.to).unwrap();
+        socket.recv(&mut answer).is_ok_and(|length| length == 1430)
+    });
+    assert!(answer[30..1430] == unit(&name(1), 3));
+    let counts = kernel.counts().unwrap();
+    assert!(counts.answered > 0 && counts.no_room == 0, "{counts:?}");
+}
+
+#[test]
 fn where_it_cannot_be_is_said_in_one_line() {
     let test = "where_it_cannot_be_is_said_in_one_line";
     let Some(pair) = Pair::new(test) else { return };
@@ -169,6 +199,7 @@ fn where_it_cannot_be_is_said_in_one_line() {
     assert!(matches!(said(&mut other, "s0"), KernelStoreError::Attach { .. }));
     drop(one);
     assert!(!attached(&pair.s, "s0"));
+    KernelStore::try_here().unwrap();
     assert!(matches!(KernelStore::load(1000), Err(KernelStoreError::TooSmall(1000))));
     assert!(matches!(KernelStore::load(1 << 48), Err(KernelStoreError::Memory(_) | KernelStoreError::Refused { .. })));
 }
