@@ -38,16 +38,16 @@ pub(super) const REASONS: &[&str] = &[
 ];
 const BBR_LATE: &str = "late packets arrive beside later ones, some rates are measured above the link's, and the largest of ten rounds counts \
     (Linux tcp_bbr.c, bbr_update_bw); losses are not answered";
-const BBR_FLOWS: &str = "the flows together keep twice the BDP in flight (bbr_cwnd_gain), all that path and buffer hold, and three bursts each (bbr_quantization_budget); losses \
-    are not answered";
+const BBR_FLOWS: &str = "the flows together keep twice the BDP in flight (bbr_cwnd_gain), all that path and buffer hold, over icn 1.5 times one that has the queue in it, and \
+    three bursts each (bbr_quantization_budget); losses are not answered";
 const BBR_DARK: &str = "losses at the end of the window wait for a timeout computed from RTTs of half a minute (tcp_rtt_estimator), while \
     ProbeRTT (bbr_update_min_rtt) sends nothing that would show them";
 const BBR_SHORT: &str = "path and buffer hold 17 packets, and the window adds three bursts to two BDP (bbr_quantization_budget); losses are not \
     answered";
 const BBR_REQUESTS: &str =
     "a request asks for up to 64 units at once (Liu et al., equation 8); path and buffer hold 17";
-const BBR_LONG: &str = "ProbeRTT comes before the end of Startup; in its window of 4 the last losses wait for a timeout (Liu et al., rule C), after \
-    which Startup and its overflow begin anew (bbr_set_state)";
+const BBR_LONG: &str = "ProbeRTT comes every 5 s, a round trip or two, before Startup has seen three rounds without growth (bbr_full_bw_cnt), and Startup and \
+    its overflow begin anew (bbr_check_probe_rtt_done) until 88 s";
 const EPOCH: &str =
     "a window leaves once in an epoch of 5 ms (Zaki et al., SIGCOMM 2015, section 5.1), 50 round trips there";
 const BORNE: &str = "as without the edge: delays of up to R = 6 times the smallest are borne (Verus' R; our default, as in ALCC), more than a \
