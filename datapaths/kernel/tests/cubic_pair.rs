@@ -9,7 +9,7 @@ use std::time::Duration;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
-use path::{Link, carry, load};
+use path::{Link, beside, carry, load};
 
 /// The programs that run both: the kernel's steers (`tests/bpf/cubic_pair.bpf.c`).
 static PAIR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cubic_pair.bpf.o"));
@@ -55,7 +55,7 @@ fn counts(object: &Object) -> Counts {
 #[test]
 fn the_kernels_cubic_and_ours_have_the_same_windows() {
     let test = "the_kernels_cubic_and_ours_have_the_same_windows";
-    let Some(_held) = load(test, "pl_cubic") else { return };
+    let Some(_held) = load(test, &["pl_cubic"]) else { return };
     if !Btf::from_vmlinux().is_ok_and(|btf| btf.type_by_name::<Func<'_>>("cubictcp_cong_avoid").is_some()) {
         let _ = writeln!(std::io::stderr(), "skipped: {test}: the kernel's CUBIC is not built in");
         return;
@@ -78,13 +78,13 @@ fn the_kernels_cubic_and_ours_have_the_same_windows() {
         (link(20.0, 200, "droptail:bytes=200kB", 0.001), 6, 0),
         (link(0.5, 60, "droptail:packets=5", 0.25), 6, 0),
     ];
-    for (link, seconds, pause_ms) in paths {
+    beside(paths, |(link, seconds, pause_ms)| {
         let pause = Duration::from_millis(pause_ms);
         let span = Duration::from_secs(seconds);
         let outcome = carry("pl_test_pair", &link, span, pause, |_| ());
         let (mbps, most) = (outcome.mbps(span), outcome.looks.iter().map(|look| look.cwnd).max());
-        let _ = writeln!(std::io::stderr(), "{mbps:.1} Mbit/s, window {most:?}, so far {:?}", counts(&object));
-    }
+        let _ = writeln!(std::io::stderr(), "{link:?}: {mbps:.1} Mbit/s, window {most:?}");
+    });
     let counts = counts(&object);
     assert_eq!((counts.windows_differ, counts.states_differ), (0, 0), "{counts:?}");
     // All that CUBIC does was done.

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use paceline_kernel::KernelHyStart;
-use path::{Link, Outcome, carry, load};
+use path::{Link, Outcome, beside, carry, load};
 use socket2::Socket;
 
 const SPAN: Duration = Duration::from_secs(5);
@@ -34,15 +34,16 @@ fn report(controller: &str, outcome: &Outcome, link: &Link) -> (f64, f64) {
 #[test]
 fn each_carries_a_flow_through_losses() {
     let link = Link { mbps: 12.0, rtt_ms: 20, queue: "droptail:bytes=60kB", loss: 0.005 };
-    for name in ["pl_cubic", "pl_dctcp", "pl_copa"] {
-        let Some(_held) = load("each_carries_a_flow_through_losses", name) else { return };
+    let names = ["pl_cubic", "pl_dctcp", "pl_copa"];
+    let Some(_held) = load("each_carries_a_flow_through_losses", &names) else { return };
+    beside(names, |name| {
         let outcome = run(name, &link);
         let (mbps, _) = report(name, &outcome, &link);
         // Reno's law at this loss and RTT: 1.22 / sqrt(0.005) packets are 17, of which 20 ms carry 10 Mbit/s.
         assert!(mbps > 4.0, "{name}: {mbps} Mbit/s");
         let resent = outcome.looks.last().unwrap().retransmits;
         assert!(resent > 5, "{name}: {resent} packets resent");
-    }
+    });
 }
 
 /// Most throughput in Mbit/s and least queue in ms of up to three runs, until one uses this share of the link: bursts of a busy machine make a queue.
@@ -60,24 +61,24 @@ fn best_of_three(name: &str, link: &Link, used: f64) -> (f64, f64) {
 
 #[test]
 fn dctcp_holds_the_queue_at_the_step() {
-    let Some(_held) = load("dctcp_holds_the_queue_at_the_step", "pl_dctcp") else { return };
+    let Some(_held) = load("dctcp_holds_the_queue_at_the_step", &["pl_dctcp"]) else { return };
     // A step that a busy machine's bursts seldom reach.
     let link = Link { mbps: 5.0, rtt_ms: 40, queue: "step:threshold=20ms,limit=500packets", loss: 0.0 };
-    let (mbps, queue) = best_of_three("pl_dctcp", &link, 0.9);
+    let both = beside(["pl_dctcp", "reno"], |name| best_of_three(name, &link, 0.9));
+    let [(mbps, queue), (_, standing)] = both[..] else { panic!("two") };
     assert!(mbps > 0.9 * link.mbps * 1448.0 / 1500.0, "{mbps} Mbit/s");
     // The step, and the packets of a round trip that follow a mark.
     assert!(queue < 40.0, "{queue} ms");
     // Without ECN the same queue is a plain one of 1.2 s.
-    let (_, standing) = report("reno", &run("reno", &link), &link);
     assert!(standing > 5.0 * queue, "{queue} and {standing} ms");
 }
 
 #[test]
 fn copa_has_a_shorter_queue_than_cubic() {
-    let Some(_held) = load("copa_has_a_shorter_queue_than_cubic", "pl_copa") else { return };
+    let Some(_held) = load("copa_has_a_shorter_queue_than_cubic", &["pl_copa"]) else { return };
     let link = Link { mbps: 20.0, rtt_ms: 40, queue: "droptail:bytes=200kB", loss: 0.0 };
-    let (mbps, queue) = best_of_three("pl_copa", &link, 0.8);
-    let (_, cubics) = report("cubic", &run("cubic", &link), &link);
+    let both = beside(["pl_copa", "cubic"], |name| best_of_three(name, &link, 0.8));
+    let [(mbps, queue), (_, cubics)] = both[..] else { panic!("two") };
     assert!(mbps > 0.8 * link.mbps * 1448.0 / 1500.0, "{mbps} Mbit/s");
     // On a busy machine HyStart ends CUBIC's slow start early, and its queue is a fraction of the buffer.
     assert!(2.0 * queue < cubics, "{queue} and {cubics} ms");
@@ -91,12 +92,19 @@ fn never(link: &Link, prepare: impl FnOnce(&Socket) + Send) -> bool {
 
 #[test]
 fn hystart_is_a_switch() {
-    let Some(_held) = load("hystart_is_a_switch", "pl_cubic") else { return };
+    let Some(_held) = load("hystart_is_a_switch", &["pl_cubic"]) else { return };
     // Never full: two seconds of slow start send less than twice the 5 MB that the link carries.
     let link = Link { mbps: 20.0, rtt_ms: 100, queue: "droptail:bytes=50MB", loss: 0.0 };
-    assert!(!never(&link, |_| ()), "on, as it is by default");
-    assert!(never(&link, |socket| KernelHyStart::Off.set(socket).unwrap()), "off for this flow");
+    let of = |switch: Option<KernelHyStart>| {
+        never(&link, move |socket| {
+            if let Some(switch) = switch {
+                switch.set(socket).unwrap();
+            }
+        })
+    };
+    let on = beside([None, Some(KernelHyStart::Off)], of);
+    assert_eq!(on, [false, true], "on, as it is by default, and off for one flow");
     KernelHyStart::Off.set_for_all().unwrap();
-    assert!(never(&link, |_| ()), "off for all");
-    assert!(!never(&link, |socket| KernelHyStart::On.set(socket).unwrap()), "on for this flow");
+    let off = beside([None, Some(KernelHyStart::On)], of);
+    assert_eq!(off, [true, false], "off for all, and on for one flow");
 }

@@ -14,7 +14,7 @@ use paceline_kernel::Records;
 use paceline_linux::clock::monotonic;
 use paceline_linux::tcp::TcpInfo;
 use paceline_telemetry::PathRecord;
-use path::{Link, Outcome, carry, load};
+use path::{Link, Outcome, beside, carry, load};
 
 /// The path of the paper's figures: 20 Mbit/s, 20 ms and a queue of 60 packets, which drains in 36 ms.
 const PATH: Link = Link { mbps: 20.0, rtt_ms: 20, queue: "droptail:packets=60", loss: 0.0 };
@@ -105,55 +105,51 @@ fn cuts(outcome: &Outcome) -> usize {
     outcome.looks.windows(2).filter(|pair| 5 * threshold(&pair[1]) < 4 * threshold(&pair[0])).count()
 }
 
+/// The best of up to three flows over `link`, as it is told of its medium: its Mbit/s and window, once both are more than this.
+fn best_of_three(controller: &str, link: &Link, mbps: f64, packets: u32) -> (f64, u32) {
+    let mut best = (0.0_f64, 0);
+    for _ in 0..3 {
+        let outcome = told(controller, link, medium(), SPAN, SPAN);
+        best = (best.0.max(outcome.mbps(SPAN)), best.1.max(window(&outcome)));
+        if best.0 > mbps && best.1 > packets {
+            break;
+        }
+    }
+    best
+}
+
 #[test]
 fn losses_of_the_medium_cost_little() {
     let test = "losses_of_the_medium_cost_little";
-    let (cubic, small) = {
-        let Some(_held) = load(test, "pl_cubic") else { return };
-        let cubic = untold("pl_cubic", &LOSSY);
-        (cubic.mbps(SPAN), window(&cubic))
-    };
-    for (name, share) in [("pl_cubic_l1", 2.0), ("pl_cubic_l1g", 3.0)] {
-        let Some(_held) = load(test, name) else { return };
+    let Some(_held) = load(test, &["pl_cubic", "pl_cubic_l1", "pl_cubic_l1g"]) else { return };
+    let plain = untold("pl_cubic", &LOSSY);
+    let (cubic, small) = (plain.mbps(SPAN), window(&plain));
+    beside([("pl_cubic_l1", 2.0), ("pl_cubic_l1g", 3.0)], |(name, share)| {
         // A row of losses may cost a run of L1 its window, at timeouts.
-        let mut best = (0.0_f64, 0);
-        for _ in 0..3 {
-            let outcome = told(name, &LOSSY, medium(), SPAN, SPAN);
-            best = (best.0.max(outcome.mbps(SPAN)), best.1.max(window(&outcome)));
-            if best.0 > share * cubic && best.1 > small {
-                break;
-            }
-        }
+        let best = best_of_three(name, &LOSSY, share * cubic, small);
         assert!(best.0 > share * cubic && best.1 > small, "{name}: {best:?}, CUBIC {cubic} Mbit/s, {small}");
+    });
+    beside(["pl_cubic_l1", "pl_cubic_l1g"], |name| {
         // Nothing known: CUBIC. One loss more or less that is repaired without a timeout halves or doubles what a run carries.
         let alone = (0..3).map(|_| untold(name, &LOSSY).mbps(SPAN)).find(|&mbps| mbps < 2.0 * cubic);
         assert!(alone.is_some(), "{name}, CUBIC {cubic} Mbit/s");
-    }
+    });
 }
 
 #[test]
 fn a_twentieth_less_is_more_than_three_tenths_less() {
     let test = "a_twentieth_less_is_more_than_three_tenths_less";
     let link = Link { loss: 0.02, ..PATH };
-    let cubic = {
-        let Some(_held) = load(test, "pl_cubic") else { return };
-        untold("pl_cubic", &link).mbps(SPAN)
-    };
-    let Some(_held) = load(test, "pl_cubic_l2") else { return };
-    let mut best = 0.0_f64;
-    for _ in 0..3 {
-        best = best.max(told("pl_cubic_l2", &link, medium(), SPAN, SPAN).mbps(SPAN));
-        if best > 1.2 * cubic {
-            break;
-        }
-    }
+    let Some(_held) = load(test, &["pl_cubic", "pl_cubic_l2"]) else { return };
+    let cubic = untold("pl_cubic", &link).mbps(SPAN);
+    let (best, _) = best_of_three("pl_cubic_l2", &link, 1.2 * cubic, 0);
     assert!(best > 1.2 * cubic, "{best} and {cubic} Mbit/s");
 }
 
 #[test]
 fn when_records_end_it_is_cubic() {
     let test = "when_records_end_it_is_cubic";
-    let Some(_held) = load(test, "pl_cubic_l1g") else { return };
+    let Some(_held) = load(test, &["pl_cubic_l1g"]) else { return };
     // The looks begin after a second.
     let outcome = told("pl_cubic_l1g", &LOSSY, medium(), Duration::from_secs(3), SPAN);
     let looks = &outcome.looks;
@@ -168,7 +164,7 @@ fn when_records_end_it_is_cubic() {
 #[test]
 fn forged_records_do_not_end_congestion_control() {
     let test = "forged_records_do_not_end_congestion_control";
-    let Some(_held) = load(test, "pl_cubic_l1") else { return };
+    let Some(_held) = load(test, &["pl_cubic_l1"]) else { return };
     // Every loss is an overflow. G1 sees the queue; where the record hides it, G3 counts. On a short path with little room recoveries
     // are short, so that the 129th in a row comes after some seconds.
     let link = Link { rtt_ms: 4, queue: "droptail:packets=20", ..PATH };
@@ -176,12 +172,17 @@ fn forged_records_do_not_end_congestion_control() {
     let shows = PathRecord { drain: Some(Nanos::from_millis(2)), ..hides };
     let resent = |outcome: &Outcome| outcome.looks.last().unwrap().retransmits;
     // It is as many round trips on a busy host, and more time.
-    let (spans, spared) = [3, 6, 9]
-        .into_iter()
-        .map(|spans| (spans, told("pl_cubic_l1", &link, hides, spans * SPAN, spans * SPAN)))
-        .find(|(_, outcome)| cuts(outcome) >= 1)
-        .expect("G3");
-    let guarded = told("pl_cubic_l1", &link, shows, SPAN, SPAN);
+    let spared = || {
+        [3, 6, 9]
+            .into_iter()
+            .map(|spans| (spans, told("pl_cubic_l1", &link, hides, spans * SPAN, spans * SPAN)))
+            .find(|(_, outcome)| cuts(outcome) >= 1)
+            .expect("G3")
+    };
+    let ((spans, spared), guarded) = thread::scope(|scope| {
+        let guarded = scope.spawn(|| told("pl_cubic_l1", &link, shows, SPAN, SPAN));
+        (spared(), guarded.join().unwrap())
+    });
     let _ = writeln!(std::io::stderr(), "cuts: {} by G3, {} by G1", cuts(&spared), cuts(&guarded));
     // Slow start overflows in both; afterwards only those that spare lose again and again.
     let sent_after = |outcome: &Outcome| resent(outcome) - outcome.looks[0].retransmits;
@@ -191,8 +192,9 @@ fn forged_records_do_not_end_congestion_control() {
 #[test]
 fn equation_one_waits_for_room() {
     let test = "equation_one_waits_for_room";
-    for name in ["pl_cubic_eq1", "pl_cubic_eq2", "pl_cubic_eq3"] {
-        let Some(_held) = load(test, name) else { return };
+    let names = ["pl_cubic_eq1", "pl_cubic_eq2", "pl_cubic_eq3"];
+    let Some(_held) = load(test, &names) else { return };
+    beside(names, |name| {
         // A fifth of 60 leaves no room: the initial window, of which the path could take nine, gives way by 5 % in three round trips.
         let (full, span) = (PathRecord { avail_pkts: Some(12), ..medium() }, Duration::from_secs(3));
         let waiting = told(name, &PATH, full, span, span);
@@ -200,5 +202,5 @@ fn equation_one_waits_for_room() {
         let room = told(name, &PATH, PathRecord { avail_pkts: Some(60), ..full }, span, span);
         // 12 are a fifth of the room; how far it goes beyond depends on how soon HyStart ends slow start.
         assert!(window(&room) > 15, "{name}: {}", window(&room));
-    }
+    });
 }

@@ -20,7 +20,7 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The path of the data; acknowledgements have its delay alone.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) mbps: f64,
     /// Without queue.
@@ -45,17 +45,17 @@ impl Outcome {
     }
 }
 
-/// A module, and the turn of the test that has it: one at a time holds a name, and measures.
+/// Modules, and the turn of the test that has them: one at a time holds a name, and measures.
 pub(crate) struct Held {
-    _loaded: Loaded,
+    _loaded: Vec<Loaded>,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Loads the module of that name; where it cannot be had, says why the test is skipped.
-pub(crate) fn load(test: &str, name: &str) -> Option<Held> {
+/// Loads the modules of these names; where they cannot be had, says why the test is skipped.
+pub(crate) fn load(test: &str, names: &[&str]) -> Option<Held> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    match module(name).unwrap().load() {
+    match names.iter().map(|name| module(name).unwrap().load()).collect() {
         Ok(loaded) => Some(Held { _loaded: loaded, _turn: turn }),
         Err(error @ LoadError::Refused { .. }) => panic!("{error}"),
         Err(reason) => {
@@ -64,6 +64,18 @@ pub(crate) fn load(test: &str, name: &str) -> Option<Held> {
             None
         }
     }
+}
+
+/// Flows beside each other, each over a path of its own: three at once, which a busy machine carries too.
+pub(crate) fn beside<T: Send, R: Send>(cases: impl IntoIterator<Item = T>, carry: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let (carry, mut cases, mut results) = (&carry, cases.into_iter().peekable(), Vec::new());
+    while cases.peek().is_some() {
+        thread::scope(|scope| {
+            let running: Vec<_> = cases.by_ref().take(3).map(|case| scope.spawn(move || carry(case))).collect();
+            results.extend(running.into_iter().map(|one| one.join().unwrap()));
+        });
+    }
+    results
 }
 
 fn world(link: &Link) -> EmulatedWorld {
