@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use paceline_cc::{Nanos, Rate, Spec};
 use paceline_icn::{Limits, Router, RouterConfig, RouterStats, Secrets};
@@ -30,7 +31,7 @@ use paceline_udp::random;
 use crate::resolver::{draw, since_1970};
 use crate::store::{Store, StoreError};
 use crate::{Cache, CallFailed, failed};
-use filler::{Around, Filler};
+use filler::Filler;
 use keeper::Keeper;
 use popular::Popular;
 use shelf::Shelf;
@@ -78,6 +79,11 @@ pub struct KernelStoreConfig {
     pub bytes: u64,
     /// The interface that requests come in by.
     pub interface: String,
+}
+
+impl KernelStoreConfig {
+    /// Between two looks at the files of what is in it (our choice: what was changed or removed is not served half a second later).
+    pub const LOOK: Duration = Duration::from_millis(250);
 }
 
 /// Other routers.
@@ -142,6 +148,17 @@ struct Shared {
     trouble: Mutex<Option<String>>,
 }
 
+/// What the store in the kernel needs of its router.
+#[cfg_attr(not(feature = "kernel-store"), expect(dead_code, reason = "who reads it is not there"))]
+struct Around {
+    listen: SocketAddr,
+    clock: Clock,
+    secrets: Secrets,
+    limits: Arc<Limits>,
+    store: Store,
+    shared: Arc<Shared>,
+}
+
 /// What one thread has done.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
@@ -186,6 +203,8 @@ pub struct KernelStoreFigures {
     pub bytes: u64,
     /// Parts of objects that made room for others.
     pub evicted: u64,
+    /// Times that the files of all that is there were looked at.
+    pub looks: u64,
 }
 
 /// A router that runs. It stops when this is dropped.
@@ -203,6 +222,15 @@ impl Server {
     /// [`ServerError`].
     pub fn start(config: &ServerConfig) -> Result<Self, ServerError> {
         Self::start_with(config, None)
+    }
+
+    /// Whether this machine and this build can have a store in the kernel: one is put at a veth pair of its own, and goes at once.
+    ///
+    /// # Errors
+    /// [`ServerError`]: what is missing.
+    pub fn try_kernel_store() -> Result<(), ServerError> {
+        Filler::try_here()?;
+        Ok(())
     }
 
     /// Begins to serve, with a store in the kernel; only objects of the folder are in it, not those from upstream.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IoSliceMut;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use paceline_icn::name::NameKind;
-use paceline_icn::{BucketMemory, Limits, Name, Secrets, UNIT, UnitVerdict, Units, Verifier};
-use paceline_linux::clock::{Clock, monotonic};
+use paceline_icn::{BucketMemory, Name, UNIT, UnitVerdict, Units, Verifier};
+use paceline_linux::clock::monotonic;
 use paceline_linux::interface::Interfaces;
 use paceline_store::{KernelStore, KernelStoreError, KernelStoreSettings, PART_UNITS};
 
 use super::popular::{Tell, Wanted};
-use super::{KernelStoreConfig, KernelStoreFigures, ServerError, Shared};
+use super::{Around, KernelStoreConfig, KernelStoreFigures, ServerError};
 use crate::resolver::since_1970;
-use crate::store::{Store, StoreError, Stored};
+use crate::store::{StoreError, Stored};
 
-/// Between two looks at the objects' files (our choice: what changed is not served half a second later).
-const LOOK: Duration = Duration::from_millis(250);
+/// Between two looks at the objects' files.
+const LOOK: Duration = KernelStoreConfig::LOOK;
 
-/// Parts that are filled in between two looks at most (our choice: a quarter of a processor, and 23 MB a second).
+/// Parts that are filled in between two looks at the objects' files at most (our choice: a quarter of a processor, and 23 MB a second).
 const FILLED: u32 = 64;
 
 /// The store in the kernel before anything is in it.
@@ -33,17 +33,12 @@ pub(super) struct Filler {
     interface: String,
 }
 
-/// What it needs of its router.
-pub(super) struct Around {
-    pub(super) listen: SocketAddr,
-    pub(super) clock: Clock,
-    pub(super) secrets: Secrets,
-    pub(super) limits: Arc<Limits>,
-    pub(super) store: Store,
-    pub(super) shared: Arc<Shared>,
-}
-
 impl Filler {
+    /// Whether it can be in the kernel here.
+    pub(super) fn try_here() -> Result<(), KernelStoreError> {
+        KernelStore::try_here()
+    }
+
     /// Puts the store into the kernel and at its interface.
     pub(super) fn open(config: &KernelStoreConfig) -> Result<Self, KernelStoreError> {
         let mut kernel = KernelStore::load(config.bytes)?;
@@ -63,7 +58,8 @@ impl Filler {
     pub(super) fn begin(self, around: Around) -> Result<(Tell, impl FnOnce() + Send + 'static), KernelStoreError> {
         let (tell, wanted) = Tell::new(u64::from(PART_UNITS));
         let Self { kernel, interface } = self;
-        let mut filling = Filling { kernel, interface, around, held: BTreeMap::new(), damaged: BTreeMap::new() };
+        let (held, damaged) = Default::default();
+        let mut filling = Filling { kernel, interface, around, held, damaged, looks: 0 };
         filling.refresh()?;
         Ok((tell, move || filling.run(&wanted)))
     }
@@ -86,6 +82,7 @@ struct Filling {
     held: BTreeMap<Name, Identity>,
     /// Files that are not what their names say.
     damaged: BTreeMap<Name, Identity>,
+    looks: u64,
 }
 
 impl Filling {
@@ -131,6 +128,7 @@ impl Filling {
         }
         held.retain(|name, _| kernel.has_any(name));
         damaged.retain(|name, was| stays(name, was));
+        self.looks += 1;
         Ok(())
     }
 
@@ -190,6 +188,7 @@ impl Filling {
             used_bytes,
             bytes,
             evicted: self.kernel.evicted(),
+            looks: self.looks,
         });
     }
 }

@@ -96,6 +96,8 @@ fn encode_kernel(kernel: &KernelStoreFigures, registry: &mut Registry) {
         "Parts of objects that made room for others in the kernel's store",
         evicted,
     );
+    let looks = ConstCounter::new(kernel.looks);
+    registry.register("kernel_looks", "Times that the files of what is in the kernel's store were looked at", looks);
     for (name, help, value) in [
         ("kernel_store", "Memory of the kernel's store", kernel.bytes),
         ("kernel_store_used", "Memory of the kernel's store that has units", kernel.used_bytes),

@@ -1,29 +1,20 @@
 //! In place of `filler.rs`, where this was built without eBPF.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use paceline_icn::{BucketMemory, Limits, Secrets};
-use paceline_linux::clock::Clock;
+use paceline_icn::BucketMemory;
 
 use super::popular::Tell;
-use super::{KernelStoreConfig, ServerError, Shared};
-use crate::store::Store;
+use super::{Around, KernelStoreConfig, ServerError};
 
 pub(super) struct Filler(Infallible);
 
-#[expect(dead_code, reason = "as the other one")]
-pub(super) struct Around {
-    pub(super) listen: SocketAddr,
-    pub(super) clock: Clock,
-    pub(super) secrets: Secrets,
-    pub(super) limits: Arc<Limits>,
-    pub(super) store: Store,
-    pub(super) shared: Arc<Shared>,
-}
-
 impl Filler {
+    pub(super) const fn try_here() -> Result<(), ServerError> {
+        Err(ServerError::NoKernelStore)
+    }
+
     pub(super) const fn open(_: &KernelStoreConfig) -> Result<Self, ServerError> {
         Err(ServerError::NoKernelStore)
     }
