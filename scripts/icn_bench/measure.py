@@ -9,7 +9,15 @@ LINE = re.compile(r"(\d+)\s+([\d.]+):\s+irq:softirq_(entry|exit):.*action=(NET_R
 
 
 def run(*words, **options):
-    return subprocess.run(words, check=True, capture_output=True, text=True, **options)
+    for again in (0.1, 0.3, 1, 0):
+        done = subprocess.run(words, capture_output=True, text=True, **options)
+        # `ip netns exec` itself failed: it mounts /sys, which is busy while another one of that name space goes.
+        if done.returncode != 255 or not again:
+            break
+        time.sleep(again)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)}: {done.stderr.strip() or done.returncode}")
+    return done
 
 
 def sysfs(space, commands):
@@ -20,6 +28,18 @@ def sysfs(space, commands):
 def steer(space, device, processor):
     """What arrives at a device of a name space is received on this processor."""
     sysfs(space, f"for q in /sys/class/net/{device}/queues/rx-*; do echo {1 << processor:x} > $q/rps_cpus; done")
+
+
+def threads(device):
+    """The threads that poll a device."""
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/comm") as file:
+                found += [int(process)] * file.read().startswith(f"napi/{device}-")
+        except FileNotFoundError:
+            pass
+    return found
 
 
 class Group:
@@ -34,6 +54,23 @@ class Group:
         shell = f"echo $$ > {self.folder}/cgroup.procs; exec taskset -c {self.processor} \"$@\""
         options = {"stdout": subprocess.DEVNULL, **options}
         return subprocess.Popen(["sh", "-c", shell, "sh", "ip", "netns", "exec", space, *words], **options)
+
+    def take(self, process):
+        """Counts this one too, from now on."""
+        with open(f"{self.folder}/cgroup.procs", "w") as file:
+            file.write(str(process))
+
+    def leave(self, process):
+        with open(f"{os.path.dirname(self.folder)}/cgroup.procs", "w") as file:
+            file.write(str(process))
+
+    def resident(self):
+        """Memory of its programs, in kB."""
+        lines = []
+        for process in self.members():
+            with open(f"/proc/{process}/status") as file:
+                lines += [line for line in file if line.startswith("VmRSS")]
+        return sum(int(line.split()[1]) for line in lines)
 
     def members(self):
         with open(f"{self.folder}/cgroup.procs") as file:

@@ -2,14 +2,18 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
-from icn_bench.measure import Group, run, steer, sysfs
+from icn_bench.measure import Group, run, steer, sysfs, threads
 
 SERVER, OTHERS = 0, 1
 SPACES = {"server": "icnb-s", "middle": "icnb-m", "receivers": "icnb-r"}
 ADDRESS, MIDDLE, PORT = "10.231.1.1", "10.231.1.2", 4871
 # Bytes; TCP's segments have timestamps.
 UNIT, SEGMENT = 1400, 1448
+# The server's link: whose end, the processor that receives there.
+ENDS = {"icnb1a": ("server", SERVER), "icnb1b": ("middle", OTHERS)}
+PEER = dict(zip(ENDS, reversed(ENDS)))
 # Polls by interrupt never: by the timer.
 NEVER = 2_000_000_000
 KICK = ("import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('{}', 0)); "
@@ -43,11 +47,16 @@ class Path:
         limit = int(self.args.rate * 125 * self.args.queue)
         run(*inside("middle", "tc", "qdisc", "add", "dev", "icnb2a", "root", "tbf", "rate", f"{self.args.rate * 1.06:.0f}mbit",
                     "burst", "65536", "limit", str(limit)))
-        self.cut()
         self.group = Group("icn-bench", SERVER)
-        if self.args.coalesce:
-            self.coalesce()
+        self.rest()
         return self
+
+    def rest(self):
+        """How each end of the server's link receives, if a variant asks for nothing else: what --no-offloads and --coalesce say."""
+        self.cut()
+        if self.args.coalesce:
+            # Where the server cuts by itself, the middle's end too: those of veth that are not polled would take each packet as it comes.
+            self.poll(self.args.coalesce, ENDS if self.args.no_offloads == "all" else ["icnb1a"])
 
     def cut(self):
         """Switches off what lets a packet be longer than the link's."""
@@ -57,28 +66,60 @@ class Path:
             for feature in ("tso", "gso", "gro", "tx-udp-segmentation"):
                 run(*inside(space, "ethtool", "-K", device, feature, "off"))
 
-    def coalesce(self):
-        """The server's end of its link, and the middle's where the server cuts by itself, are polled by a timer (NAPI), as a card that
-        coalesces its interrupts: those of veth that are not would take each packet as it comes."""
-        ends = {"icnb1a": ("server", SERVER, "middle", "icnb1b")}
-        if self.args.no_offloads == "all":
-            ends["icnb1b"] = ("middle", OTHERS, "server", "icnb1a")
-        for device, (space, _, other, peer) in ends.items():
+    def poll(self, us, devices=ENDS):
+        """These ends of the server's link are polled (NAPI), as a network card's are: by a timer, as one that coalesces its interrupts, each
+        so many microseconds; 0: by a thread, as fast as it goes. Thus several packets share a poll."""
+        for device in devices:
+            space, other = ENDS[device][0], ENDS[PEER[device]][0]
             # A veth polls only where its peer does not hand over segments of TCP.
-            run(*inside(other, "ethtool", "-K", peer, "tso", "off"))
+            run(*inside(other, "ethtool", "-K", PEER[device], "tso", "off"))
             run(*inside(space, "ethtool", "-K", device, "gro", "on"))
             sysfs(SPACES[space], f"echo 0 > /sys/class/net/{device}/queues/rx-0/rps_cpus")
+        (self.by_timers if us else self.by_threads)(us, devices)
+
+    def by_timers(self, us, devices):
         for _ in range(8):
-            for device, (space, processor, other, peer) in ends.items():
+            for device in devices:
+                (space, processor), (other, _) = ENDS[device], ENDS[PEER[device]]
                 # The timer stays on the processor that sends the first packet behind this.
                 files = f"/sys/class/net/{device}"
                 sysfs(SPACES[space], f"echo 0 > {files}/gro_flush_timeout; echo 0 > {files}/napi_defer_hard_irqs; sleep 0.02; "
-                                     f"echo {self.args.coalesce * 1000} > {files}/gro_flush_timeout; echo {NEVER} > {files}/napi_defer_hard_irqs")
-                run(*inside(other, "taskset", "-c", str(processor), sys.executable, "-c", KICK.format(peer)))
+                                     f"echo {us * 1000} > {files}/gro_flush_timeout; echo {NEVER} > {files}/napi_defer_hard_irqs")
+                run(*inside(other, "taskset", "-c", str(processor), sys.executable, "-c", KICK.format(PEER[device])))
             polled = self.polled()
-            if all(polled.get(device) == {processor} for device, (_, processor, _, _) in ends.items()):
+            if all(polled.get(device) == {ENDS[device][1]} for device in devices):
                 return
-        raise SystemExit(f"bench-icn: --coalesce: the timer of {', '.join(ends)} runs elsewhere: {polled}")
+        raise SystemExit(f"bench-icn: polls by a timer: that of {', '.join(devices)} runs elsewhere: {polled}")
+
+    def by_threads(self, _, devices):
+        for device in devices:
+            space, processor = ENDS[device]
+            sysfs(SPACES[space], f"cd /sys/class/net/{device}; echo 0 > gro_flush_timeout; echo 0 > napi_defer_hard_irqs; echo 1 > threaded")
+            for thread in threads(device):
+                run("taskset", "-cp", str(processor), str(thread))
+                run("renice", "-n", "-20" if space == "server" else "-10", "-p", str(thread))
+                if space == "server":
+                    self.group.take(thread)
+
+    @contextmanager
+    def polling(self, us):
+        """Within, both ends of the server's link are polled thus (`poll`)."""
+        self.unpoll()
+        try:
+            self.poll(us)
+            yield
+        finally:
+            self.unpoll()
+            self.rest()
+
+    def unpoll(self):
+        """Each packet is received as it comes, as at the start."""
+        for device, (space, processor) in ENDS.items():
+            for thread in threads(device):
+                self.group.leave(thread)
+            sysfs(SPACES[space], f"cd /sys/class/net/{device}; echo 0 > threaded; echo 0 > gro_flush_timeout; echo 0 > napi_defer_hard_irqs")
+            run(*inside(space, "ethtool", "-K", device, "gro", "off", "tso", "on"))
+            steer(SPACES[space], device, processor)
 
     def polled(self):
         """The processors that poll each device."""
