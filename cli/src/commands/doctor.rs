@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use paceline_emulator::machine::{Checkup, Fact, Feature, Fitness, examine};
 use paceline_lab::version;
+use paceline_named::router::Server;
 use serde_json::{Map, Value, json};
 
 use super::verdicts::{describe, features_as_json};
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     checkup.facts.insert(0, this_build());
     checkup.others.push(quic());
     checkup.others.extend(super::kernel::doctor::features());
+    checkup.others.push(kernel_store());
     checkup.others.extend(alcc::features());
     let features: Vec<&Feature> = checkup.emulation.iter().chain(&checkup.others).collect();
     if args.json {
@@ -67,6 +69,12 @@ fn quic() -> Feature {
         Fitness::No("not in this build; cargo build --release -p paceline-cli --features quic".to_owned())
     };
     Feature { name: "quic", verdict }
+}
+
+fn kernel_store() -> Feature {
+    let works = "on interfaces whose drivers have native XDP";
+    let tried = Server::try_kernel_store().map(|()| Fitness::Works(works.to_owned()));
+    Feature { name: "kernel store", verdict: tried.unwrap_or_else(|error| Fitness::No(error.to_string())) }
 }
 
 fn as_json(checkup: &Checkup, features: &[&Feature]) -> Value {

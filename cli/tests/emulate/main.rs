@@ -194,7 +194,8 @@ fn doctor_has_a_verdict_on_every_feature() {
     assert!(output.status.success(), "{output:?}");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let features = found["features"].as_object().unwrap();
-    for feature in ["simulation", "emulate", "precise release", "serve, send, fetch", "cubic@tcp", "bbr@tcp"] {
+    let sockets = ["serve, send, fetch", "cubic@tcp", "bbr@tcp", "kernel store"];
+    for feature in ["simulation", "emulate", "precise release"].into_iter().chain(sockets) {
         let verdict = features[feature]["verdict"].as_str().unwrap();
         assert!(["works", "falls back", "no"].contains(&verdict), "{feature}: {verdict}");
         assert!(!features[feature]["detail"].as_str().unwrap().is_empty(), "{feature}");
@@ -204,6 +205,7 @@ fn doctor_has_a_verdict_on_every_feature() {
     assert_eq!(features["quic"]["verdict"], quic);
     let ebpf = if cfg!(feature = "ebpf") { "works" } else { "no" };
     assert_eq!(features["kernel: build"]["verdict"], ebpf);
+    assert!(cfg!(feature = "ebpf") || features["kernel store"]["verdict"] == "no");
     for part in ["rights", "BTF", "struct_ops", "JIT", "cgroup v2"] {
         assert!(features[&format!("kernel: {part}")]["verdict"].is_string(), "{part}");
     }
