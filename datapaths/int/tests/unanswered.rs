@@ -226,7 +226,10 @@ fn headers_go_on_where_a_report_comes_and_begin_at_once_with_the_next_flow() {
     transfer_with_reports(&chain, &source, &mut sink, PORT + 1, 4 << 20);
     requests(&chain, PORT + 2, 5);
     let next = source.counters();
-    assert!(next.pauses == 0 && next.paused == first.paused && next.packets > first.packets + 3000, "{next:?}");
+    // What is sent again on a busy machine, where the last report is older than that, has none; the first flow had none for 0.3 s.
+    let without = next.paused - first.paused;
+    assert!(next.pauses == 0 && 4 * without < first.paused, "{first:?} {next:?}");
+    assert!(next.packets - first.packets > 2500, "{first:?} {next:?}");
 }
 
 #[test]
