@@ -173,6 +173,10 @@ impl Router {
             }
             Found::Elsewhere => return self.miss(asked, account, &ranges, answers),
         };
+        if whole && stored_units.is_some_and(|stored| ranges.as_slice().last().is_none_or(|last| last.end() <= stored))
+        {
+            return self.ready(asked, turn, &ranges, stored_units, answers);
+        }
         let parts =
             Parts::of(&ranges, stored_units, |units| if whole { units.count } else { shelf.has(&request.name, units) });
         if let Some(past) = parts.past {
@@ -180,23 +184,35 @@ impl Router {
             answers.refuse(past, MissingReason::End, Nanos::ZERO);
         }
         for here in parts.here.iter() {
-            self.stats.hits += u64::from(here.units());
-            let job = ReadyRequest {
-                to: asked.from,
-                nonce: request.nonce,
-                name: request.name,
-                ranges: *here,
-                stored_units,
-                arrived: now,
-                app_limited: false,
-            };
-            if !self.queue.push(turn, &job) {
-                self.stats.overflowed += 1;
-                answers.refuse(span(here.as_slice()), MissingReason::Busy, RETRY);
-            }
+            self.ready(asked, turn, here, stored_units, answers);
         }
         for missing in parts.missing.iter() {
             self.miss(asked, account, missing, answers);
+        }
+    }
+
+    /// Queues units that are here.
+    fn ready(
+        &mut self,
+        asked: &Asked<'_>,
+        turn: CountedAddress,
+        ranges: &Ranges,
+        stored_units: Option<u64>,
+        answers: &mut Answers<'_>,
+    ) {
+        self.stats.hits += u64::from(ranges.units());
+        let job = ReadyRequest {
+            to: asked.from,
+            nonce: asked.request.nonce,
+            name: asked.request.name,
+            ranges: *ranges,
+            stored_units,
+            arrived: asked.now,
+            app_limited: false,
+        };
+        if !self.queue.push(turn, &job) {
+            self.stats.overflowed += 1;
+            answers.refuse(span(ranges.as_slice()), MissingReason::Busy, RETRY);
         }
     }
 

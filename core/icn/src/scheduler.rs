@@ -58,9 +58,9 @@ pub struct ReadyRequest {
 
 /// What leaves next: units in a row of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct Turn<'a> {
     /// The request.
-    pub job: ReadyRequest,
+    pub job: &'a ReadyRequest,
     /// Those of its units.
     pub units: Units,
 }
@@ -85,7 +85,8 @@ struct Queue {
     units: u32,
     /// Units of its turn that are left, at least one.
     deficit: u32,
-    /// The next queue with the same hash.
+    /// Where its hash puts it, and the next queue there.
+    bucket: usize,
     next: u32,
 }
 
@@ -138,21 +139,26 @@ impl Scheduler {
     /// Whether a request for this many units would be taken. The first of a source is, where there is a place; after that a source has no
     /// more places than remain free, and no more units.
     pub fn has_room(&self, source: CountedAddress, units: u32) -> bool {
+        self.fits(self.find(source, self.bucket(source)), units)
+    }
+
+    fn fits(&self, queue: Option<u32>, units: u32) -> bool {
         let places = self.slots.capacity() - self.slots.len() + self.free_slots.len();
-        let Some(queue) = self.find(source) else { return places > 0 };
+        let Some(queue) = queue else { return places > 0 };
         let Queue { requests, units: queued, .. } = self.queues[queue as usize];
         (requests as usize) < places && u64::from(queued + units) <= self.most_units.saturating_sub(self.units)
     }
 
     /// Takes a request; false if there is no room.
     pub fn push(&mut self, source: CountedAddress, job: &ReadyRequest) -> bool {
-        let units = job.ranges.units();
-        if !self.has_room(source, units) {
+        let (units, bucket) = (job.ranges.units(), self.bucket(source));
+        let queue = self.find(source, bucket);
+        if !self.fits(queue, units) {
             return false;
         }
         let slot = Slot { job: *job, range: 0, done: 0, next: NONE };
         let slot = put(&mut self.slots, &mut self.free_slots, slot);
-        let queue = self.find(source).unwrap_or_else(|| self.open(source));
+        let queue = queue.unwrap_or_else(|| self.open(source, bucket));
         let entry = &mut self.queues[queue as usize];
         match entry.tail {
             NONE => entry.head = slot,
@@ -166,18 +172,18 @@ impl Scheduler {
     }
 
     /// What leaves now; `None` if nothing waits or the rate does not allow it yet.
-    pub fn poll(&mut self, now: Time) -> Option<Turn> {
+    pub fn poll(&mut self, now: Time) -> Option<Turn<'_>> {
         let queue = *self.turns.front()?;
         let quantum = self.quantum();
         let entry = &mut self.queues[queue as usize];
-        let slot = &mut self.slots[entry.head as usize];
+        let place = entry.head;
+        let slot = &mut self.slots[place as usize];
         let range = slot.job.ranges.as_slice()[slot.range];
         let count = (range.count - slot.done).min(entry.deficit);
         if !self.pace.take(now, WIRE_UNIT * u64::from(count), SLACK) {
             return None;
         }
         let units = Units { first: range.first + u64::from(slot.done), count };
-        let turn = Turn { job: slot.job, units };
         slot.done += count;
         entry.deficit -= count;
         entry.units -= count;
@@ -185,7 +191,7 @@ impl Scheduler {
         if slot.done == range.count {
             (slot.range, slot.done) = (slot.range + 1, 0);
             if slot.range == slot.job.ranges.as_slice().len() {
-                self.free_slots.push(entry.head);
+                self.free_slots.push(place);
                 entry.head = slot.next;
                 entry.requests -= 1;
             }
@@ -197,7 +203,7 @@ impl Scheduler {
             entry.deficit = quantum;
             self.turns.rotate_left(1);
         }
-        Some(turn)
+        Some(Turn { job: &self.slots[place as usize].job, units })
     }
 
     /// When [`Self::poll`] has something; [`Time::NEVER`] if nothing waits.
@@ -217,8 +223,8 @@ impl Scheduler {
         source.hash(self.key) as usize & (self.heads.len() - 1)
     }
 
-    fn find(&self, source: CountedAddress) -> Option<u32> {
-        let mut at = self.heads[self.bucket(source)];
+    fn find(&self, source: CountedAddress, bucket: usize) -> Option<u32> {
+        let mut at = self.heads[bucket];
         while at != NONE {
             let queue = &self.queues[at as usize];
             if queue.source == source {
@@ -229,10 +235,9 @@ impl Scheduler {
         None
     }
 
-    fn open(&mut self, source: CountedAddress) -> u32 {
-        let bucket = self.bucket(source);
-        let deficit = self.quantum();
-        let queue = Queue { source, head: NONE, tail: NONE, requests: 0, units: 0, deficit, next: self.heads[bucket] };
+    fn open(&mut self, source: CountedAddress, bucket: usize) -> u32 {
+        let (deficit, next) = (self.quantum(), self.heads[bucket]);
+        let queue = Queue { source, head: NONE, tail: NONE, requests: 0, units: 0, deficit, bucket, next };
         let queue = put(&mut self.queues, &mut self.free_queues, queue);
         self.heads[bucket] = queue;
         self.turns.push_back(queue);
@@ -240,8 +245,7 @@ impl Scheduler {
     }
 
     fn close(&mut self, queue: u32) {
-        let Queue { source, next, .. } = self.queues[queue as usize];
-        let bucket = self.bucket(source);
+        let Queue { bucket, next, .. } = self.queues[queue as usize];
         let mut at = self.heads[bucket];
         if at == queue {
             self.heads[bucket] = next;
