@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::IoSliceMut;
-use std::time::{Duration, Instant};
 
+use paceline_cc::{Nanos, Time};
 use paceline_icn::wire::DATA_HEAD;
 use paceline_icn::{Found, Name, UNIT, Units};
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Standing};
 use super::socket::SEGMENT;
 use crate::store::{ReadError, Store, StoreError, Stored};
 
@@ -15,10 +15,10 @@ use crate::store::{ReadError, Store, StoreError, Stored};
 const OPEN: usize = 256;
 
 /// An object is looked at again after this long, before it is served: it may have been removed or changed since (our choice).
-const FRESH: Duration = Duration::from_millis(500);
+const FRESH: Nanos = Nanos::from_millis(500);
 
 /// So often it is looked whether objects that are open were removed, so that they take no place on the disk for ever (our choice).
-const SWEEP: Duration = Duration::from_secs(1);
+const SWEEP: Nanos = Nanos::from_secs(1);
 
 /// Units cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ struct Entry {
     stored: Stored,
     /// Its number: another one each time that an object is opened.
     number: u64,
-    checked: Instant,
+    checked: Time,
     used: u64,
     /// Units were read since it was looked at ([`Shelf::changed`]).
     blind: bool,
@@ -42,19 +42,19 @@ struct Entry {
 pub(super) struct Shelf {
     store: Store,
     open: BTreeMap<Name, Entry>,
-    blocks: Blocks,
+    pub(super) blocks: Blocks,
     uses: u64,
     /// The objects that units were read of.
     read: Vec<Name>,
-    swept: Instant,
+    swept: Time,
 }
 
 impl Shelf {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, open: BTreeMap::new(), blocks: Blocks::new(), uses: 0, read: Vec::new(), swept: Instant::now() }
+        Self { store, open: BTreeMap::new(), blocks: Blocks::new(), uses: 0, read: Vec::new(), swept: Time::ZERO }
     }
 
-    fn entry(&mut self, name: &Name) -> Result<Option<&mut Entry>, StoreError> {
+    fn entry(&mut self, now: Time, name: &Name) -> Result<Option<&mut Entry>, StoreError> {
         if !self.open.contains_key(name) {
             let Some(stored) = self.store.object(name)? else { return Ok(None) };
             if self.open.len() == OPEN
@@ -63,7 +63,7 @@ impl Shelf {
                 self.open.remove(&oldest);
             }
             let number = self.uses;
-            self.open.insert(*name, Entry { stored, number, checked: Instant::now(), used: number, blind: false });
+            self.open.insert(*name, Entry { stored, number, checked: now, used: number, blind: false });
         }
         self.uses += 1;
         let Some(entry) = self.open.get_mut(name) else { return Ok(None) };
@@ -71,36 +71,34 @@ impl Shelf {
         Ok(Some(entry))
     }
 
-    /// Reads units into messages of [`SEGMENT`] bytes, behind the place for their heads; says how many bytes the last unit has.
+    /// Reads units into `messages` of [`SEGMENT`] bytes, behind the places for their heads, or says where they stand in the blocks.
     /// They must not leave before [`Shelf::changed`].
-    pub(super) fn read(&mut self, name: &Name, units: Units, messages: &mut [u8]) -> Result<usize, Unread> {
-        self.entry(name).map_err(|_| Unread::Changed)?;
+    pub(super) fn read(
+        &mut self,
+        now: Time,
+        name: &Name,
+        units: Units,
+        messages: &mut [u8],
+    ) -> Result<Standing, Unread> {
+        self.entry(now, name).map_err(|_| Unread::Changed)?;
         let Self { open, blocks, read, .. } = self;
         let entry = open.get_mut(name).ok_or(Unread::Gone)?;
         if !std::mem::replace(&mut entry.blind, true) {
             read.push(*name);
         }
         let stored = &entry.stored;
-        let last = stored.bytes_of(units.end().saturating_sub(1));
-        let end = messages.len() + DATA_HEAD + last - SEGMENT;
-        let places = messages[..end].chunks_mut(SEGMENT).map(|message| &mut message[DATA_HEAD..]);
-        let block = |units: Units, bytes: &mut [u8]| read_block(stored, units, bytes);
-        if let Some(bytes) = blocks.find(entry.number, units, stored.stored_units(), block) {
-            for (place, bytes) in places.zip(bytes.chunks(UNIT)) {
-                place.copy_from_slice(bytes);
-            }
-            return Ok(last);
+        let block = |units: Units, messages: &mut [u8]| read_units(stored, units, messages).ok();
+        if let Some(standing) = blocks.find(entry.number, units, stored.stored_units(), block, messages) {
+            return Ok(standing);
         }
-        let mut buffers: Vec<IoSliceMut<'_>> = places.map(IoSliceMut::new).collect();
-        stored.read_blindly(units, &mut buffers).map_err(|error| match error {
+        read_units(stored, units, messages).map(Standing::There).map_err(|error| match error {
             ReadError::Io(_) => Unread::Gone,
             ReadError::Changed | ReadError::Absent => {
                 // The next request opens what is there now.
                 open.remove(name);
                 Unread::Changed
             }
-        })?;
-        Ok(last)
+        })
     }
 
     /// Looks at the files that units were read of, one system call each, and says which have changed. The next request opens what is
@@ -123,18 +121,16 @@ impl Shelf {
 
 impl Shelf {
     /// Lets go, once in a while, of objects that were removed, or replaced by the same ones published again.
-    pub(super) fn sweep(&mut self) {
-        let now = Instant::now();
-        if now.duration_since(self.swept) > SWEEP {
+    pub(super) fn sweep(&mut self, now: Time) {
+        if now.since(self.swept) > SWEEP {
             self.swept = now;
             self.open.retain(|_, entry| entry.stored.is_in_place());
         }
     }
 
-    pub(super) fn find(&mut self, name: &Name) -> Found {
-        let now = Instant::now();
+    pub(super) fn find(&mut self, now: Time, name: &Name) -> Found {
         if let Some(entry) = self.open.get_mut(name)
-            && now.duration_since(entry.checked) > FRESH
+            && now.since(entry.checked) > FRESH
         {
             entry.checked = now;
             let (gone, changed) = (!entry.stored.is_in_place(), entry.stored.is_changed());
@@ -145,15 +141,17 @@ impl Shelf {
                 return Found::Changed;
             }
         }
-        let Ok(entry) = self.entry(name) else { return Found::Changed };
+        let Ok(entry) = self.entry(now, name) else { return Found::Changed };
         let Some(entry) = entry else { return Found::Elsewhere };
         Found::Here { stored_units: Some(entry.stored.stored_units()), whole: true }
     }
 }
 
-/// Reads units one behind the other; says how many bytes they have, where they can be read.
-fn read_block(stored: &Stored, units: Units, bytes: &mut [u8]) -> Option<usize> {
-    let length = units.iter().map(|unit| stored.bytes_of(unit)).sum();
-    stored.read_blindly(units, &mut [IoSliceMut::new(bytes.get_mut(..length)?)]).ok()?;
-    Some(length)
+/// Reads units into messages of [`SEGMENT`] bytes, behind the places for their heads, with one system call. Says how many bytes these have.
+fn read_units(stored: &Stored, units: Units, messages: &mut [u8]) -> Result<usize, ReadError> {
+    let last = stored.bytes_of(units.end().saturating_sub(1));
+    let bytes = (units.count as usize * SEGMENT + last).saturating_sub(UNIT);
+    let places = messages[..bytes].chunks_mut(SEGMENT).map(|message| IoSliceMut::new(&mut message[DATA_HEAD..]));
+    stored.read_blindly(units, &mut places.collect::<Vec<_>>())?;
+    Ok(bytes)
 }

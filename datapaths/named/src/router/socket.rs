@@ -3,6 +3,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
@@ -104,12 +105,20 @@ fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     v4.or_else(|| storage.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
 }
 
-/// A message, or several of one size in one piece.
+/// A part of a message: bytes of the batch's memory, or of that which [`Batch::send`] is given.
 #[derive(Clone, Copy)]
-struct Message {
-    to: SocketAddr,
+struct Piece {
+    lent: bool,
     start: usize,
     end: usize,
+}
+
+/// A message, or several of one size that leave as one.
+struct Message {
+    to: SocketAddr,
+    /// Which ones of the batch.
+    pieces: Range<usize>,
+    bytes: usize,
     /// Another segment may follow: the last one has full size.
     open: bool,
     /// Of units.
@@ -120,9 +129,12 @@ struct Message {
 pub(super) struct Batch {
     bytes: Box<[u8]>,
     used: usize,
+    /// Bytes of all messages.
+    total: usize,
+    pieces: Vec<Piece>,
     messages: Vec<Message>,
     headers: MultiHeaders<SockaddrStorage>,
-    /// The kernel takes pieces apart.
+    /// The kernel takes messages of several segments apart.
     segments: bool,
     /// Messages that the kernel refused.
     pub(super) refused: u64,
@@ -135,6 +147,8 @@ impl Batch {
         Self {
             bytes: vec![0; BYTES].into_boxed_slice(),
             used: 0,
+            total: 0,
+            pieces: Vec::with_capacity(MESSAGES),
             messages: Vec::with_capacity(MESSAGES),
             headers: MultiHeaders::preallocate(MESSAGES, None),
             segments,
@@ -145,7 +159,7 @@ impl Batch {
     /// Whether a burst of this many units has room.
     pub(super) fn has_room(&self, units: usize) -> bool {
         let messages = if self.segments { 1 } else { units };
-        self.used + units * SEGMENT <= BYTES && self.messages.len() + messages <= MESSAGES
+        self.total + units * SEGMENT <= BYTES && self.messages.len() + messages <= MESSAGES
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -154,86 +168,111 @@ impl Batch {
 
     /// Adds a small message; false if there is no room.
     pub(super) fn push(&mut self, to: SocketAddr, message: &[u8]) -> bool {
-        let end = self.used + message.len();
-        if end > BYTES || self.messages.len() == MESSAGES {
+        if self.total + message.len() > BYTES || self.messages.len() == MESSAGES {
             return false;
         }
-        self.bytes[self.used..end].copy_from_slice(message);
-        self.messages.push(Message { to, start: self.used, end, open: false, units: false });
+        let (start, end) = (self.used, self.used + message.len());
+        self.bytes[start..end].copy_from_slice(message);
         self.used = end;
+        self.add_message(to, Piece { lent: false, start, end }, false);
         true
     }
 
-    /// Adds `units` messages of a head and a unit each, of which the last may be shorter, for which [`Self::has_room`]. `fill` writes
-    /// them, one in each piece of [`SEGMENT`] bytes, and says how many bytes the last one has. Nothing is added if it fails.
-    /// Says how many bytes were added.
-    pub(super) fn fill<E>(
-        &mut self,
-        to: SocketAddr,
-        units: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
-    ) -> Result<usize, E> {
-        let start = self.used;
-        let last = fill(&mut self.bytes[start..start + units * SEGMENT])?;
-        let end = start + (units - 1) * SEGMENT + last;
+    /// Where this many units, for which [`Self::has_room`], can be written for [`Self::add`], each into [`SEGMENT`] bytes with its head.
+    pub(super) fn room(&mut self, units: usize) -> &mut [u8] {
+        &mut self.bytes[self.used..][..units * SEGMENT]
+    }
+
+    /// Adds the units that were written, of this many bytes: the last one may be shorter.
+    pub(super) fn add(&mut self, to: SocketAddr, bytes: usize) {
+        let (start, end) = (self.used, self.used + bytes);
         self.used = end;
-        let open = last == SEGMENT;
+        self.add_units(to, Piece { lent: false, start, end });
+    }
+
+    /// Adds units, for which [`Self::has_room`], that stand in this part of what [`Self::send`] will be given.
+    pub(super) fn lend(&mut self, to: SocketAddr, part: Range<usize>) {
+        self.add_units(to, Piece { lent: true, start: part.start, end: part.end });
+    }
+
+    fn add_units(&mut self, to: SocketAddr, piece: Piece) {
         if !self.segments {
-            let starts = (start..end).step_by(SEGMENT);
-            self.messages.extend(starts.map(|start| Message {
-                to,
-                start,
-                end: end.min(start + SEGMENT),
-                open: false,
-                units: true,
-            }));
-            return Ok(end - start);
-        }
-        match self.messages.last_mut() {
-            Some(before) if before.open && before.to == to && end - before.start <= SEGMENTS * SEGMENT => {
-                (before.end, before.open) = (end, open);
+            for start in (piece.start..piece.end).step_by(SEGMENT) {
+                self.add_message(to, Piece { start, end: piece.end.min(start + SEGMENT), ..piece }, true);
             }
-            _ => self.messages.push(Message { to, start, end, open, units: true }),
+            return;
         }
-        Ok(end - start)
+        let bytes = piece.end - piece.start;
+        match self.messages.last_mut() {
+            Some(before) if before.open && before.to == to && before.bytes + bytes <= SEGMENTS * SEGMENT => {
+                before.bytes += bytes;
+                before.open = bytes.is_multiple_of(SEGMENT);
+                self.total += bytes;
+                match self.pieces.last_mut() {
+                    Some(last) if last.lent == piece.lent && last.end == piece.start => last.end = piece.end,
+                    _ => {
+                        before.pieces.end += 1;
+                        self.pieces.push(piece);
+                    }
+                }
+            }
+            _ => self.add_message(to, piece, true),
+        }
+    }
+
+    fn add_message(&mut self, to: SocketAddr, piece: Piece, units: bool) {
+        let (bytes, index) = (piece.end - piece.start, self.pieces.len());
+        let open = units && self.segments && bytes.is_multiple_of(SEGMENT);
+        self.total += bytes;
+        self.pieces.push(piece);
+        self.messages.push(Message { to, pieces: index..index + 1, bytes, open, units });
     }
 
     /// Drops all units, and keeps what else there is.
     pub(super) fn drop_units(&mut self) {
         self.messages.retain(|message| !message.units);
-        self.used = self.messages.last().map_or(0, |message| message.end);
+        self.total = self.messages.iter().map(|message| message.bytes).sum();
+        self.used = self.messages.last().map_or(0, |message| self.pieces[message.pieces.start].end);
     }
 
-    /// Sends everything. What the kernel does not take is dropped: its receiver asks again.
-    pub(super) fn send(&mut self, socket: &Socket) {
-        let slices: Vec<[IoSlice<'_>; 1]> =
-            self.messages.iter().map(|message| [IoSlice::new(&self.bytes[message.start..message.end])]).collect();
+    /// Sends everything; `lent`: where what was lent stands. What the kernel does not take is dropped: its receiver asks again.
+    pub(super) fn send(&mut self, socket: &Socket, lent: &[u8]) {
+        let slice = |piece: &Piece| {
+            let memory = if piece.lent { lent } else { &*self.bytes };
+            IoSlice::new(&memory[piece.start..piece.end])
+        };
+        let pieces: Vec<IoSlice<'_>> = self.pieces.iter().map(slice).collect();
+        let messages: Vec<&[IoSlice<'_>]> =
+            self.messages.iter().map(|message| &pieces[message.pieces.clone()]).collect();
         let addresses: Vec<Option<SockaddrStorage>> =
             self.messages.iter().map(|message| Some(message.to.into())).collect();
-        let mut sent = 0;
-        while sent < slices.len() {
-            let (rest, to) = (slices[sent..].iter(), &addresses[sent..]);
+        let (mut sent, mut refused, mut segments) = (0, 0, self.segments);
+        while sent < messages.len() {
+            let (rest, to) = (messages[sent..].iter(), &addresses[sent..]);
             match sendmmsg(socket.inner.as_raw_fd(), &mut self.headers, rest, to, [], MsgFlags::empty()) {
                 Ok(results) => sent += results.count().max(1),
                 Err(Errno::EINTR) => {}
                 // A device that cannot sum up what it takes apart (before Linux 6.11).
-                Err(Errno::EIO | Errno::EINVAL) if self.segments => {
+                Err(Errno::EIO | Errno::EINVAL) if segments => {
+                    segments = false;
                     let _ = setsockopt(&socket.inner, UdpGsoSegment, &0);
-                    self.segments = false;
-                    for message in &self.messages[sent..] {
-                        for part in self.bytes[message.start..message.end].chunks(SEGMENT) {
-                            self.refused += u64::from(socket.inner.send_to(part, message.to).is_err());
+                    for (message, pieces) in self.messages.iter().zip(&messages).skip(sent) {
+                        for part in pieces.iter().flat_map(|piece| piece.chunks(SEGMENT)) {
+                            refused += u64::from(socket.inner.send_to(part, message.to).is_err());
                         }
                     }
                     break;
                 }
                 Err(_) => {
-                    self.refused += 1;
+                    refused += 1;
                     sent += 1;
                 }
             }
         }
+        self.segments = segments;
+        self.refused += refused;
         self.messages.clear();
-        self.used = 0;
+        self.pieces.clear();
+        (self.used, self.total) = (0, 0);
     }
 }

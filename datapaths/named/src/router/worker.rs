@@ -7,6 +7,7 @@ use paceline_icn::wire::{DATA_HEAD, MissingReason, Nack, UnitHead};
 use paceline_icn::{Burst, Found, Name, Router, Secrets, Units};
 use paceline_linux::clock::{Clock, span};
 
+use super::blocks::Standing;
 use super::gather::{Gathering, Next};
 use super::popular::Popular;
 use super::shelf::{Shelf, Unread};
@@ -34,6 +35,8 @@ pub(super) struct Worker {
 
 /// Everything that objects can be read from.
 struct View {
+    /// When what is asked for came, or leaves.
+    now: Time,
     shelf: Shelf,
     upstream: Option<Upstream>,
 }
@@ -50,7 +53,7 @@ impl Worker {
     ) -> Self {
         let batch = Batch::new(&socket);
         let router = router(Secrets::new(secret, since_1970().as_secs()));
-        let view = View { shelf, upstream };
+        let view = View { now: clock.now(), shelf, upstream };
         let gathering = Gathering::new(gather);
         let (popular, counts) = (None, Counts::default());
         Self { clock, socket, batch, router, gathering, view, popular, counts, read: Vec::new() }
@@ -61,14 +64,16 @@ impl Worker {
         let mut next = Next::Wait;
         while !shared.stopped() {
             let now = self.clock.now();
+            self.view.now = now;
             self.view.sweep();
             while let Some(burst) = self.next_burst(now) {
                 self.read(&burst);
             }
             self.look();
             if !self.batch.is_empty() {
-                self.batch.send(&self.socket);
+                self.batch.send(&self.socket, &self.view.shelf.blocks.bytes);
             }
+            self.view.shelf.blocks.take_back();
             next = self.turn(now, next)?;
             self.drive_upstream();
             self.publish(index, shared);
@@ -120,6 +125,7 @@ impl Worker {
         let mut now = None;
         let count = socket.receive(wait, |from, bytes| {
             let now = *now.get_or_insert_with(|| clock.now());
+            view.now = now;
             router.on_datagram(now, unix_s, from, bytes, view, &mut |to, message| {
                 counts.refused += u64::from(!batch.push(to, message));
             });
@@ -129,31 +135,29 @@ impl Worker {
 
     /// Reads a burst into the batch, or refuses it.
     fn read(&mut self, burst: &Burst) {
-        let view = &mut self.view;
-        let units = burst.units;
-        let read: Result<usize, Unread> = self.batch.fill(burst.to, units.count as usize, |bytes| {
-            let last = view.read(&burst.name, units, bytes)?;
-            let mut head = UnitHead {
-                nonce: burst.nonce,
-                unit: units.first,
-                stored_units: burst.stored_units,
-                waited: burst.waited,
-                app_limited: burst.app_limited,
-            };
-            for message in bytes.chunks_mut(SEGMENT) {
-                message[..DATA_HEAD].copy_from_slice(&head.encode_head());
-                head.unit += 1;
+        let Self { batch, view, .. } = self;
+        let messages = batch.room(burst.units.count as usize);
+        let bytes = match view.read(&burst.name, burst.units, messages) {
+            Ok(Standing::There(bytes)) => {
+                write_heads(burst, burst.units.first, &mut messages[..bytes]);
+                batch.add(burst.to, bytes);
+                bytes
             }
-            Ok(DATA_HEAD + last)
-        });
-        match read {
-            Ok(bytes) => {
-                self.read.push((*burst, bytes as u64));
-                if let Some(popular) = &mut self.popular {
-                    popular.leaves(burst);
+            Ok(Standing::Lent(pieces)) => {
+                let (mut first, mut bytes) = (burst.units.first, 0);
+                for piece in pieces {
+                    write_heads(burst, first, &mut view.shelf.blocks.bytes[piece.clone()]);
+                    first += piece.len().div_ceil(SEGMENT) as u64;
+                    bytes += piece.len();
+                    batch.lend(burst.to, piece);
                 }
+                bytes
             }
-            Err(unread) => self.refuse(burst, unread),
+            Err(unread) => return self.refuse(burst, unread),
+        };
+        self.read.push((*burst, bytes as u64));
+        if let Some(popular) = &mut self.popular {
+            popular.leaves(burst);
         }
     }
 
@@ -205,27 +209,38 @@ impl Worker {
 impl View {
     /// Lets go of what was removed from the disk.
     fn sweep(&mut self) {
-        self.shelf.sweep();
+        self.shelf.sweep(self.now);
         if let Some(upstream) = &mut self.upstream {
             upstream.sweep();
         }
     }
 
     /// See [`Shelf::read`].
-    fn read(&mut self, name: &Name, units: Units, messages: &mut [u8]) -> Result<usize, Unread> {
-        let read = self.shelf.read(name, units, messages);
-        let (Err(Unread::Gone), Some(upstream)) = (read, &mut self.upstream) else { return read };
-        let mut last = 0;
+    fn read(&mut self, name: &Name, units: Units, messages: &mut [u8]) -> Result<Standing, Unread> {
+        let upstream = match (self.shelf.read(self.now, name, units, messages), &mut self.upstream) {
+            (Err(Unread::Gone), Some(upstream)) => upstream,
+            (read, _) => return read,
+        };
+        let mut bytes = 0;
         for (unit, message) in units.iter().zip(messages.chunks_mut(SEGMENT)) {
-            last = upstream.read(name, unit, &mut message[DATA_HEAD..]).ok_or(Unread::Gone)?;
+            bytes += DATA_HEAD + upstream.read(name, unit, &mut message[DATA_HEAD..]).ok_or(Unread::Gone)?;
         }
-        Ok(last)
+        Ok(Standing::There(bytes))
+    }
+}
+
+/// Writes the heads of a burst's messages of [`SEGMENT`] bytes, from this unit on.
+fn write_heads(burst: &Burst, first: u64, messages: &mut [u8]) {
+    let Burst { nonce, stored_units, waited, app_limited, .. } = *burst;
+    for (unit, message) in (first..).zip(messages.chunks_mut(SEGMENT)) {
+        let head = UnitHead { nonce, unit, stored_units, waited, app_limited };
+        message[..DATA_HEAD].copy_from_slice(&head.encode_head());
     }
 }
 
 impl paceline_icn::Shelf for View {
     fn find(&mut self, name: &Name) -> Found {
-        match (self.shelf.find(name), &mut self.upstream) {
+        match (self.shelf.find(self.now, name), &mut self.upstream) {
             (Found::Elsewhere, Some(upstream)) => upstream.find(name),
             (found, _) => found,
         }

@@ -83,8 +83,9 @@ impl Stored {
             }
         };
         let stored = Self { file, path: path.to_owned(), name: *name, head, mark: Mark::of(&found) };
-        if stored.mark.bytes != stored.stored_bytes() {
-            let (units, unit) = (stored.stored_units(), stored.mark.bytes / UNIT as u64);
+        let bytes = stored.layout().map_or(UNIT as u64, Layout::stored_bytes);
+        if stored.mark.bytes != bytes {
+            let (units, unit) = (bytes.div_ceil(UNIT as u64), stored.mark.bytes / UNIT as u64);
             let why = if unit >= units { "has bytes behind it" } else { "is cut off" };
             return Err(StoreError::Damaged { path: stored.path, unit: unit.min(units - 1), units, why });
         }
@@ -122,18 +123,18 @@ impl Stored {
     }
 
     /// Units that it has.
-    pub fn stored_units(&self) -> u64 {
-        self.layout().map_or(1, Layout::stored_units)
+    pub const fn stored_units(&self) -> u64 {
+        self.mark.bytes.div_ceil(UNIT as u64)
     }
 
     /// Bytes that it has.
-    pub fn stored_bytes(&self) -> u64 {
-        self.layout().map_or(UNIT as u64, Layout::stored_bytes)
+    pub const fn stored_bytes(&self) -> u64 {
+        self.mark.bytes
     }
 
     /// Bytes of a unit: [`UNIT`], but for an object's last; 0 past the end.
     pub fn bytes_of(&self, unit: u64) -> usize {
-        self.layout().map_or(if unit == 0 { UNIT } else { 0 }, |layout| layout.bytes_of(unit))
+        self.mark.bytes.saturating_sub(unit.saturating_mul(UNIT as u64)).min(UNIT as u64) as usize
     }
 
     /// Whether the file was changed since it was opened: one system call.
