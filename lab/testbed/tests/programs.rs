@@ -3,9 +3,10 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -422,15 +423,30 @@ fn sixty_four_programs_race_and_more_are_refused() {
     assert_eq!(outcome.flows.iter().filter(arrived).count(), 64);
 }
 
-/// The network namespaces that any process is in.
-fn namespaces() -> BTreeSet<PathBuf> {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok()).collect()
+/// Every process of this machine.
+fn processes() -> impl Iterator<Item = PathBuf> {
+    fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).filter(|path| path.join("ns").exists())
+}
+
+/// Whether a process comes of this one.
+fn comes_of(process: &Path, ancestor: u32) -> bool {
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
+    parent.is_some_and(|parent| {
+        parent == ancestor || parent > 1 && comes_of(&Path::new("/proc").join(parent.to_string()), ancestor)
+    })
+}
+
+/// The network namespaces of what comes of a race, and of what has its mark. Held, so that their numbers stay theirs.
+fn namespaces(race: u32, mark: &str) -> Vec<File> {
+    let is_marked = |process: &Path| fs::read_to_string(process.join("cmdline")).is_ok_and(|line| line.contains(mark));
+    let of_race = processes().filter(|process| comes_of(process, race) || is_marked(process));
+    of_race.filter_map(|process| File::open(process.join("ns/net")).ok()).collect()
 }
 
 fn kill_9_of_the_race_leaves_nothing() {
     let (folder, mark) = (Folder::new(), mark());
-    let before = namespaces();
+    let mut held = Vec::new();
     for cycle in 0..CYCLES {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([RACE, &mark])
@@ -441,11 +457,19 @@ fn kill_9_of_the_race_leaves_nothing() {
         wait_for_line(&mut child);
         // Some while a server gets ready, some while both sides run.
         thread::sleep(Duration::from_millis(cycle * LATER));
+        held.extend(namespaces(child.id(), &mark));
         child.kill().unwrap();
         child.wait().unwrap();
     }
     until("all processes have ended", || with_mark(&mark).is_empty());
-    until("all namespaces are empty", || namespaces().is_subset(&before));
+    let number = |metadata: fs::Metadata| metadata.ino();
+    let own = fs::metadata("/proc/self/ns/net").map(number).unwrap();
+    let mut theirs: BTreeSet<u64> = held.iter().map(|namespace| number(namespace.metadata().unwrap())).collect();
+    theirs.remove(&own);
+    assert!(!theirs.is_empty());
+    let is_within =
+        |process: PathBuf| fs::metadata(process.join("ns/net")).is_ok_and(|one| theirs.contains(&number(one)));
+    until("all namespaces are empty", || !processes().any(is_within));
 }
 
 fn wait_for_line(child: &mut Child) {

@@ -124,6 +124,7 @@ fn a_client_that_vanishes_in_a_run_frees_the_server() {
         drop(gone);
         until("the server is free", || server.races() == races + 1);
         let mut far = client(proxy.address, None);
+        far.begin(Nanos::from_secs(15)).unwrap();
         let cut = proxy.clone();
         let cutter = thread::spawn(move || {
             thread::sleep(Duration::from_millis(300));
@@ -177,6 +178,7 @@ fn a_server_that_vanishes_fails_the_run_and_the_next_one_goes_on_with_another() 
     let mut server = Serving::at(LOOPBACK, None);
     let (address, stop) = (server.address, server.stop.clone());
     let mut client = client(address, None);
+    client.begin(Nanos::from_secs(15)).unwrap();
     let stopper = thread::spawn(move || {
         thread::sleep(Duration::from_millis(300));
         stop.store(true, Ordering::Relaxed);
