@@ -17,6 +17,7 @@ use paceline_linux::namespace::Namespace;
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::load::{attach, load, map, refused};
+use crate::settings::nanos;
 use crate::slabs::{Key, Slabs, key};
 use crate::{KernelStoreCounts, KernelStoreError, KernelStoreSettings};
 
@@ -55,6 +56,8 @@ pub struct KernelStore {
     buckets: Arc<Buckets>,
     slabs: Slabs,
     evicted: u64,
+    /// See [`KernelStoreSettings::origin`], in nanoseconds.
+    origin: u64,
 }
 
 /// What becomes of a frame ([`KernelStore::judge`]).
@@ -108,6 +111,7 @@ impl KernelStore {
             buckets: Arc::new(Buckets(buckets)),
             slabs: Slabs::new(slabs),
             evicted: 0,
+            origin: 0,
             object,
         })
     }
@@ -143,7 +147,8 @@ impl KernelStore {
     ///
     /// # Errors
     /// What the system says.
-    pub fn set(&self, settings: &KernelStoreSettings) -> Result<(), KernelStoreError> {
+    pub fn set(&mut self, settings: &KernelStoreSettings) -> Result<(), KernelStoreError> {
+        self.origin = nanos(settings.origin);
         self.settings.update(&0_u32.to_ne_bytes(), &settings.bytes(), MapFlags::ANY).map_err(refused)
     }
 
@@ -214,7 +219,7 @@ impl KernelStore {
         value.extend_from_slice(&slab.to_ne_bytes());
         value.extend_from_slice(&count.to_ne_bytes());
         value.extend_from_slice(&stored_units.to_ne_bytes());
-        value.extend_from_slice(&monotonic().as_nanos().to_ne_bytes());
+        value.extend_from_slice(&self.now().to_ne_bytes());
         // Only now can the program find them.
         self.parts.update(&key, &value, MapFlags::NO_EXIST).map_err(refused)?;
         self.slabs.fill(key);
@@ -230,9 +235,14 @@ impl KernelStore {
         self.clear(&keys)
     }
 
+    /// By the router's clock, as the program has it.
+    fn now(&self) -> u64 {
+        monotonic().as_nanos().wrapping_sub(self.origin)
+    }
+
     /// Makes room by what was not asked for longest.
     fn make_room(&mut self) -> Result<(), KernelStoreError> {
-        let settled = monotonic().as_nanos().saturating_sub(SETTLED.as_nanos() as u64);
+        let settled = self.now().saturating_sub(nanos(SETTLED));
         let used = |key: &Key| {
             let value = self.parts.lookup(key, MapFlags::ANY).ok()??;
             value.last_chunk().map(|used| u64::from_ne_bytes(*used))

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use asking::{Asking, Both, PORT, STORED, name, now, part, started, token, unit};
 use paceline_cc::Rate;
+use paceline_fixture::frame::set_sums;
 use paceline_fixture::until;
 use paceline_icn::RouterConfig;
 use paceline_icn::scheduler::WIRE_UNIT;
@@ -120,11 +121,17 @@ fn what_is_not_a_request_of_this_form_passes() {
         let with = |at: usize, bytes: &[u8]| {
             let mut frame = frame.clone();
             frame[at..at + bytes.len()].copy_from_slice(bytes);
+            set_sums(&mut frame);
             frame
         };
         let tagged = [&frame[..12], &[0x81, 0, 0, 5], &frame[12..]].concat();
         passes("a VLAN", &tagged);
         passes("a group of hosts", &with(0, &[3]));
+        for at in 0..6 {
+            passes("another host of the link", &with(at, &[frame[at] ^ 4]));
+        }
+        passes("from a group of hosts", &with(6, &[3]));
+        passes("from all hosts", &with(6, &[0xff; 6]));
         passes("ARP", &with(12, &[8, 6]));
         if ipv6 {
             passes("TCP", &with(20, &[6]));
@@ -175,6 +182,39 @@ fn what_is_not_a_request_of_this_form_passes() {
 }
 
 #[test]
+fn what_the_kernel_would_drop_gets_no_answer() {
+    let Some(both) = Both::new("what_the_kernel_would_drop_gets_no_answer") else { return };
+    for (from, senders) in [
+        (V4, ["0.0.0.0:1", "127.0.0.1:1", "224.0.0.5:1", "255.255.255.255:1", "192.0.2.1:1", "198.51.100.9:0"]),
+        (V6, ["[::]:1", "[::1]:1", "[ff02::1]:1", "[::ffff:198.51.100.9]:1", "[2001:db8::1]:1", "[2001:db8:7:1::9]:0"]),
+    ] {
+        // Their tokens are good, as no router ever makes them.
+        for sender in senders {
+            assert_eq!(both.judge(&Asking::new(sender, 1, 3).frame()), FrameVerdict::Passed, "{sender}");
+        }
+        let (frame, ipv6) = (Asking::new(from, 1, 3).frame(), from == V6);
+        let answered = |frame: &[u8]| matches!(both.judge(frame), FrameVerdict::Answered(_));
+        for at in 14..frame.len() {
+            let mut changed = frame.clone();
+            changed[at] ^= 1;
+            // IPv6 has no sum of class, flow label and hop limit.
+            assert_eq!(answered(&changed), ipv6 && matches!(at, 14..18 | 21), "{from}: byte {at}");
+        }
+        let udp = if ipv6 { 54 } else { 34 };
+        let mut without = frame.clone();
+        without[udp + 6..udp + 8].fill(0);
+        assert_eq!(answered(&without), !ipv6, "{from}: no sum");
+        // The last hop looks at no hop limit.
+        for hops in [0, 1] {
+            let mut last = frame.clone();
+            last[if ipv6 { 21 } else { 22 }] = hops;
+            set_sums(&mut last);
+            assert!(answered(&last), "{from}: {hops} hops");
+        }
+    }
+}
+
+#[test]
 fn altered_frames_get_no_other_answer() {
     let Some(both) = Both::new("altered_frames_get_no_other_answer") else { return };
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(2000) });
@@ -186,6 +226,7 @@ fn altered_frames_get_no_other_answer() {
             let at = at % frame.len();
             frame[at] = byte;
         }
+        set_sums(&mut frame);
         if let FrameVerdict::Answered(answer) = both.judge(&frame) {
             // The nonce, the unit, and what the token does not cover may be others; the amount may not.
             let app = answer.len() - 1430;

@@ -23,7 +23,7 @@ use paceline_linux::clock::wait;
 use paceline_linux::interface::Interfaces;
 use paceline_linux::link::{link, packets};
 use paceline_linux::namespace::{Namespace, needs_root};
-use paceline_store::{KernelStore, KernelStoreError};
+use paceline_store::{KernelStore, KernelStoreError, KernelStoreSettings};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -80,7 +80,7 @@ fn a_unit_is_never_torn_while_others_take_its_place() {
     let Some(pair) = Pair::new(test) else { return };
     let (Some(mut kernel), Some(mut passes)) = (load(test), load(test)) else { return };
     let limits = Limits::within(&RouterConfig::new(Rate::INFINITY), 9, kernel.buckets());
-    kernel.set(&settings(&limits)).unwrap();
+    kernel.set(&KernelStoreSettings { link: pair.link.1, ..settings(&limits) }).unwrap();
     kernel.answer_for(&["192.0.2.1".parse().unwrap()]).unwrap();
     pair.s.enter(|| kernel.attach("s0")).unwrap().unwrap();
     // Answers reach a veth's other end only where that has a program too.

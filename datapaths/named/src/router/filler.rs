@@ -14,6 +14,7 @@ use paceline_icn::name::NameKind;
 use paceline_icn::{BucketMemory, Name, UNIT, UnitVerdict, Units, Verifier};
 use paceline_linux::clock::monotonic;
 use paceline_linux::interface::Interfaces;
+use paceline_linux::link::link;
 use paceline_store::{KernelStore, KernelStoreError, KernelStoreSettings, PART_UNITS};
 
 use super::popular::{Tell, Wanted};
@@ -99,10 +100,11 @@ impl Filling {
                 self.publish();
             }
             match wanted.recv_timeout((due - now).min(LOOK)) {
-                Ok((name, part)) if left > 0 && !self.kernel.has(&name, part) => match self.fill(&name, part) {
-                    Ok(filled) => left = if filled { left - 1 } else { 0 },
-                    Err(trouble) => self.report(Some(trouble)),
-                },
+                Ok((name, part)) if left > 0 && !self.kernel.has(&name, part) => {
+                    let filled = self.fill(&name, part);
+                    left = if matches!(filled, Ok(false)) { 0 } else { left - 1 };
+                    self.report(filled.err());
+                }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 // All threads have ended, as this one is about to.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK / 4),
@@ -139,19 +141,22 @@ impl Filling {
         let monotonic = Duration::from_nanos(monotonic().as_nanos());
         self.kernel.set(&KernelStoreSettings {
             port: listen.port(),
+            // An interface that is gone has none.
+            link: link(&self.interface).ok().flatten().and_then(|found| found.addr()).unwrap_or_default(),
             keys: secrets.keys(unix.as_secs()),
             charges: limits.of_one_unit(),
             unix_offset: unix.saturating_sub(monotonic),
             origin: monotonic.saturating_sub(Duration::from_nanos(clock.now().as_nanos())),
         })?;
-        if !listen.ip().is_unspecified() {
-            return self.kernel.answer_for(&[listen.ip()]);
-        }
-        // An interface that is gone has none.
-        let all = Interfaces::open().and_then(|all| all.addresses(Some(&self.interface))).unwrap_or_default();
-        let heard = |address: &IpAddr| address.is_ipv4() || listen.is_ipv6();
-        let heard: Vec<IpAddr> = all.into_iter().map(|(address, _)| address).filter(heard).collect();
-        self.kernel.answer_for(&heard)
+        let mut all: Vec<IpAddr> = if listen.ip().is_unspecified() {
+            let found = Interfaces::open().and_then(|all| all.addresses(Some(&self.interface))).unwrap_or_default();
+            found.into_iter().map(|(address, _)| address).collect()
+        } else {
+            vec![listen.ip()]
+        };
+        // What the kernel takes from no link is not answered there.
+        all.retain(|address| (address.is_ipv4() || listen.is_ipv6()) && !address.to_canonical().is_loopback());
+        self.kernel.answer_for(&all)
     }
 
     /// Puts a part of an object into the kernel, each unit of it verified. False where there is no room now.

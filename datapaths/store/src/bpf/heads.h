@@ -20,6 +20,37 @@ INLINE __u16 fold(__u64 sum)
 	return sum;
 }
 
+/* Whether the sums of what came are right, as the kernel would look at them: over IPv4 a datagram may have none (RFC 768, RFC 8200). */
+INLINE bool adds_up(const void *ip, const void *udp, bool ipv6)
+{
+	__u64 sum = bpf_htons(17) + little16(AT(byte, udp, 88));
+	int at;
+
+	if (ipv6) {
+		if (!AT(half, udp, 6))
+			return false;
+#pragma unroll
+		for (at = 8; at < IPV6; at += 8)
+			sum = add(sum, AT(wide, ip, at));
+	} else {
+		__u64 head = 0;
+
+#pragma unroll
+		for (at = 0; at < IPV4; at += 4)
+			head += AT(word, ip, at);
+		if (fold(head) != 0xffff)
+			return false;
+		if (!AT(half, udp, 6))
+			return true;
+		sum = add(sum, AT(wide, ip, 12));
+	}
+	sum += AT(half, udp, 4);
+#pragma unroll
+	for (at = 0; at < 88; at += 8)
+		sum = add(sum, AT(wide, udp, at));
+	return fold(sum) == 0xffff;
+}
+
 /*
  * Turns the heads round for `bytes` of UDP's payload, whose sum is `sum`. The socket of a router sends the same: with a TTL of 64, no
  * class, not to be fragmented. `end` is behind them.

@@ -29,7 +29,7 @@ struct slab {
 	__u32 units;
 	/* Of the object. */
 	__u64 stored_units;
-	/* When it was asked for last, by the monotonic clock. */
+	/* When it was asked for last, by the router's clock. */
 	__u64 used;
 };
 
@@ -47,10 +47,11 @@ struct settings {
 	__u64 cost, room, site_cost, site_room;
 	/* The same of the link; what may leave ahead of it. */
 	__u64 link_cost, link_slack;
-	/* As in packets. */
+	/* As in packets: the router's port, the interface's address on the link. */
 	__u64 port;
+	__u8 link[8];
 };
-PLACE(struct settings, port, 104);
+PLACE(struct settings, link, 112);
 
 /* src/counters.rs has them in this order. */
 struct counts {

@@ -23,13 +23,14 @@ struct address {
 
 /*
  * Who sends the datagram and to whom; where its payload begins, which is as long as a request; 0 where it is anything else: IPv4 without
- * options or IPv6 without extension headers, whole, to one host. A tag of a VLAN is another protocol.
+ * options or IPv6 without extension headers, whole, from one host to one. A tag of a VLAN is another protocol.
+ * Nothing of what the kernel would drop: no answer goes to a group of hosts, or to this one.
  */
 INLINE __u32 read_heads(void *data, void *end, struct sender *from, struct address *to)
 {
 	void *ip = data + ETHERNET;
 
-	if (ip + IPV4 + UDP + REQUEST > end || AT(byte, data, 0) & 1)
+	if (ip + IPV4 + UDP + REQUEST > end || AT(byte, data, 6) & 1)
 		return 0;
 	if (AT(half, data, 12) == bpf_htons(0x0800)) {
 		if (AT(byte, ip, 0) != 0x45 || AT(half, ip, 2) != bpf_htons(IPV4 + UDP + REQUEST) ||
@@ -39,6 +40,8 @@ INLINE __u32 read_heads(void *data, void *end, struct sender *from, struct addre
 		from->high = 0;
 		from->low = 0xffff0000ULL | (__u64)little32(AT(word, ip, 12)) << 32;
 		from->prefix = bpf_ntohl(AT(word, ip, 12));
+		if (from->prefix >> 24 == 0 || from->prefix >> 24 == 127 || from->prefix >> 24 >= 224 || AT(word, ip, 12) == AT(word, ip, 16))
+			return 0;
 		to->high = 0;
 		to->low = little64(0xffff0000ULL | (__u64)little32(AT(word, ip, 16)) << 32);
 		return ETHERNET + IPV4 + UDP;
@@ -51,11 +54,11 @@ INLINE __u32 read_heads(void *data, void *end, struct sender *from, struct addre
 	from->high = little64(AT(wide, ip, 8));
 	from->low = little64(AT(wide, ip, 16));
 	from->prefix = bpf_be64_to_cpu(AT(wide, ip, 8));
-	/* Such as IPv4's, mapped. */
-	if (!from->prefix)
-		return 0;
 	to->high = AT(wide, ip, 24);
 	to->low = AT(wide, ip, 32);
+	/* Also IPv4's, mapped. */
+	if (!from->prefix || from->prefix >> 56 == 0xff || (AT(wide, ip, 8) == to->high && AT(wide, ip, 16) == to->low))
+		return 0;
 	return ETHERNET + IPV6 + UDP;
 }
 

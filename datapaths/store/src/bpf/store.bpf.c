@@ -114,9 +114,11 @@ int pl_store(struct xdp_md *ctx)
 	set = bpf_map_lookup_elem(&settings, &zero);
 	count = bpf_map_lookup_elem(&counts, &zero);
 	first = bpf_map_lookup_elem(&buckets, &zero);
-	if (!set || !count || !first || AT(half, request, 2 - UDP) != (__u16)set->port || AT(half, request, 4 - UDP) != bpf_htons(UDP + REQUEST))
+	if (!set || !count || !first || AT(half, request, 2 - UDP) != (__u16)set->port || AT(half, request, 4 - UDP) != bpf_htons(UDP + REQUEST) ||
+	    !AT(half, request, -UDP) || AT(word, data, 0) != AT(word, set->link, 0) || AT(half, data, 4) != AT(half, set->link, 4))
 		return XDP_PASS;
-	if (!asks_for_one_unit(request, &unit) || !bpf_map_lookup_elem(&addresses, &destination))
+	if (!asks_for_one_unit(request, &unit) || !bpf_map_lookup_elem(&addresses, &destination) ||
+	    !adds_up(data + ETHERNET, request - UDP, from.ipv6))
 		return XDP_PASS;
 
 	held = find_unit(request, unit, &slab);
@@ -172,8 +174,8 @@ int pl_store(struct xdp_md *ctx)
 	verdict = answer_unit(ctx, &answering, slab, held, sum);
 	if (verdict == XDP_TX) {
 		count->answered++;
-		if (now - slab->used > 100000000)
-			slab->used = now;
+		if (since - slab->used > 100000000)
+			slab->used = since;
 	}
 	return verdict;
 }

@@ -9,13 +9,15 @@ use std::time::Duration;
 use paceline_cc::{Rate, Time};
 use paceline_fixture::frame::UdpEnds;
 use paceline_icn::name::NameKind;
-use paceline_icn::wire::{AddressToken, DATA_HEAD, UnitHead, UnitRequest};
-use paceline_icn::{Found, Limits, Name, Ranges, Router, RouterConfig, Secrets, Shelf, UNIT, Units};
+use paceline_icn::wire::{AddressToken, UnitHead, UnitRequest};
+use paceline_icn::{Burst, Found, Limits, Name, Ranges, Router, RouterConfig, Secrets, Shelf, UNIT, Units};
 use paceline_linux::clock::{monotonic, unix};
 use paceline_store::{FrameVerdict, KernelStore, KernelStoreError, KernelStoreSettings, PART_UNITS};
 
 pub(crate) const SECRET: [u8; 32] = [5; 32];
 pub(crate) const PORT: u16 = 4871;
+/// Of the router, on the link.
+pub(crate) const LINK: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Units of each object; all are whole.
 pub(crate) const STORED: u64 = 100;
 
@@ -58,11 +60,24 @@ pub(crate) fn settings(limits: &Limits) -> KernelStoreSettings {
     let mut secrets = Secrets::new(&SECRET, started());
     KernelStoreSettings {
         port: PORT,
+        link: LINK,
         keys: secrets.keys(started()),
         charges: limits.of_one_unit(),
         unix_offset: unix() - Duration::from_nanos(monotonic().as_nanos()),
         origin: Duration::ZERO,
     }
+}
+
+/// From there to the router.
+pub(crate) fn ends(from: SocketAddr) -> UdpEnds {
+    let to: IpAddr = if from.is_ipv4() { [192, 0, 2, 1].into() } else { "2001:db8::1".parse().unwrap() };
+    UdpEnds { link: ([2, 0, 0, 0, 0, 7], LINK), from, to: SocketAddr::new(to, PORT) }
+}
+
+/// The head of a unit that leaves.
+pub(crate) fn head(burst: &Burst, unit: u64) -> Vec<u8> {
+    let Burst { nonce, stored_units, waited, app_limited, .. } = *burst;
+    UnitHead { nonce, unit, stored_units, waited, app_limited }.encode_head().to_vec()
 }
 
 /// What is asked, by whom.
@@ -76,13 +91,11 @@ impl Asking {
     /// For a unit of object `number`, with a good token.
     pub(crate) fn new(from: &str, number: u8, unit: u64) -> Self {
         let from: SocketAddr = from.parse().unwrap();
-        let to: IpAddr = if from.is_ipv4() { [192, 0, 2, 1].into() } else { "2001:db8::1".parse().unwrap() };
-        let ends = UdpEnds { link: ([2, 0, 0, 0, 0, 7], [2, 0, 0, 0, 0, 1]), from, to: SocketAddr::new(to, PORT) };
         let ranges = Ranges::new(Units { first: unit, count: 1 }).unwrap();
         let token = Some(token(from, started()));
         let request =
             UnitRequest { nonce: 0x0123_4567_89ab_cdef, name: name(number), ranges, token, hops: 0, padded: 0 };
-        Self { ends, request }
+        Self { ends: ends(from), request }
     }
 
     pub(crate) fn message(&self) -> Vec<u8> {
@@ -107,7 +120,8 @@ pub(crate) struct Both {
     router: Router,
 }
 
-struct Whole;
+/// Every object, whole.
+pub(crate) struct Whole;
 
 impl Shelf for Whole {
     fn find(&mut self, _: &Name) -> Found {
@@ -158,15 +172,7 @@ impl Both {
         );
         while let Some(burst) = self.router.poll(now) {
             for number in burst.units.iter() {
-                let head = UnitHead {
-                    nonce: burst.nonce,
-                    unit: number,
-                    stored_units: burst.stored_units,
-                    waited: burst.waited,
-                    app_limited: burst.app_limited,
-                };
-                let mut message = head.encode_head().to_vec();
-                assert_eq!(message.len(), DATA_HEAD);
+                let mut message = head(&burst, number);
                 message.extend_from_slice(&unit(&burst.name, number));
                 answers.push(message);
             }
