@@ -13,7 +13,7 @@ mod parts;
 mod shelf;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use paceline_cc::{Nanos, Time};
@@ -68,6 +68,13 @@ struct Asked<'a> {
     proved: bool,
 }
 
+/// Whether an answer can go there: not to port 0, to all hosts of a group, or to this one.
+fn is_of_one_host(from: SocketAddr) -> bool {
+    let ip = from.ip().to_canonical();
+    let is_group = ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST);
+    from.port() != 0 && !is_group && !ip.is_unspecified()
+}
+
 impl Router {
     /// A router. `key` is drawn at random: whom tables put where must not be foreseen. Each table has a key of its own from it.
     pub fn new(config: RouterConfig, secrets: Secrets, key: u64) -> Self {
@@ -99,7 +106,8 @@ impl Router {
         shelf: &mut dyn Shelf,
         reply: &mut dyn FnMut(SocketAddr, &[u8]),
     ) {
-        let Ok(request) = UnitRequest::decode(bytes) else {
+        let request = UnitRequest::decode(bytes).ok().filter(|_| is_of_one_host(from));
+        let Some(request) = request else {
             self.stats.garbage += 1;
             return;
         };

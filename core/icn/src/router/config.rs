@@ -59,7 +59,7 @@ impl RouterConfig {
 pub struct RouterStats {
     /// Requests that were well formed.
     pub requests: u64,
-    /// Datagrams that were not requests.
+    /// Datagrams that were not requests, or come from where no answer can go.
     pub garbage: u64,
     /// Requests without a token.
     pub no_token: u64,

@@ -178,3 +178,29 @@ fn a_short_request_without_a_token_gets_no_more_than_it_sent() {
     let got: usize = bench.replies.drain(..).map(|(_, bytes)| bytes.len()).sum();
     assert!(got <= bytes.len(), "{got} for {}", bytes.len());
 }
+
+#[test]
+fn nothing_is_answered_to_where_no_host_is() {
+    let mut bench = Bench::new(unlimited());
+    let asked = |bench: &mut Bench, from: SocketAddr| {
+        bench.ask_proved(NOW, from, name(1), 0, 1);
+        bench.ask(NOW, from, &UnitRequest { padded: PADDED, ..request(name(1), 0, 1) });
+        bench.bursts(NOW).len() + bench.replies.drain(..).len()
+    };
+    let nowhere = [
+        "10.0.0.1:0",
+        "0.0.0.0:5",
+        "255.255.255.255:5",
+        "224.0.0.5:5",
+        "[::]:5",
+        "[ff02::1]:5",
+        "[2001:db8::1]:0",
+        "[::ffff:224.0.0.5]:5",
+        "[::ffff:0.0.0.0]:5",
+    ];
+    for from in nowhere {
+        assert_eq!(asked(&mut bench, from.parse().unwrap()), 0, "{from}");
+    }
+    assert_eq!((bench.shelf.asked, bench.router.stats().garbage), (0, 2 * nowhere.len() as u64));
+    assert_eq!(asked(&mut bench, "10.0.0.1:5".parse().unwrap()), 3);
+}
