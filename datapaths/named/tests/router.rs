@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use paceline_cc::{Nanos, Rate};
 use paceline_icn::name::NameKind;
 use paceline_icn::wire::{AddressToken, MissingReason, Nack, PADDED, UnitAnswer, UnitHead, UnitRequest};
 use paceline_icn::{Layout, Name, Ranges, UNIT, Units};
+use paceline_linux::namespace::{Namespace, needs_root};
 use paceline_named::router::{Server, ServerConfig, ServerError};
 use paceline_named::store::StoreError;
 
@@ -327,4 +329,26 @@ fn what_is_not_a_file_holds_up_no_one() {
         let _ = std::fs::remove_file(&odd);
     }
     server.stop().expect("it ends");
+}
+
+#[test]
+fn a_way_of_small_packets_carries_units_too() {
+    let test = "a_way_of_small_packets_carries_units_too";
+    if needs_root(test) {
+        return;
+    }
+    let (place, name, _) = published(100);
+    let host = Namespace::create().expect("a namespace");
+    let small = || Command::new("ip").args(["link", "set", "lo", "up", "mtu", "1300"]).status();
+    let small = host.enter(small).expect("its thread");
+    assert!(small.expect("iproute2").success());
+    let start = || {
+        let server = Server::start(&config(place.store.folder())).expect("a server");
+        let client = Client::of(server.address());
+        (server, client)
+    };
+    let (server, mut client) = host.enter(start).expect("its thread");
+    client.ask(name, 0, 2, PADDED, 3);
+    (2..100).step_by(14).for_each(|first| client.ask(name, first, 14, 0, 14));
+    assert_eq!((client.units.len(), server.stop().expect("it ran").refused), (100, 0));
 }

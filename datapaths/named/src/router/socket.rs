@@ -252,16 +252,19 @@ impl Batch {
             match sendmmsg(socket.inner.as_raw_fd(), &mut self.headers, rest, to, [], MsgFlags::empty()) {
                 Ok(results) => sent += results.count().max(1),
                 Err(Errno::EINTR) => {}
-                // A device that cannot sum up what it takes apart (before Linux 6.11).
-                Err(Errno::EIO | Errno::EINVAL) if segments => {
-                    segments = false;
+                // Segments need a device that sums up what it takes apart (EIO, before Linux 6.11), and a way whose packets they are no
+                // longer than (EINVAL, since 6.14 EMSGSIZE).
+                Err(errno @ (Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE)) if segments => {
+                    let apart = if errno == Errno::EIO { sent..messages.len() } else { sent..sent + 1 };
                     let _ = setsockopt(&socket.inner, UdpGsoSegment, &0);
-                    for (message, pieces) in self.messages.iter().zip(&messages).skip(sent) {
+                    for (message, pieces) in self.messages.iter().zip(&messages).take(apart.end).skip(apart.start) {
                         for part in pieces.iter().flat_map(|piece| piece.chunks(SEGMENT)) {
                             refused += u64::from(socket.inner.send_to(part, message.to).is_err());
                         }
                     }
-                    break;
+                    sent = apart.end;
+                    segments =
+                        errno != Errno::EIO && setsockopt(&socket.inner, UdpGsoSegment, &(SEGMENT as i32)).is_ok();
                 }
                 Err(_) => {
                     refused += 1;
@@ -274,5 +277,29 @@ impl Batch {
         self.messages.clear();
         self.pieces.clear();
         (self.used, self.total) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_sent_leaves_the_others_their_segments() {
+        let there = UdpSocket::bind("127.0.0.1:0").unwrap();
+        there.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let socket = Socket::new(bind("127.0.0.1:0".parse().unwrap(), false).unwrap());
+        let mut batch = Batch::new(&socket);
+        let segments = batch.segments;
+        for round in 1..4 {
+            batch.push("127.0.0.1:0".parse().unwrap(), b"to no port");
+            batch.room(3).fill(7);
+            batch.add(there.local_addr().unwrap(), 3 * SEGMENT);
+            batch.send(&socket, &[]);
+            assert_eq!((batch.refused, batch.segments), (round, segments));
+            for _ in 0..3 {
+                assert_eq!(there.recv(&mut [0; 2 * SEGMENT]).unwrap(), SEGMENT);
+            }
+        }
     }
 }
