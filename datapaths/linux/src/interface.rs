@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures_util::TryStreamExt;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
-use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags};
+use rtnetlink::packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::packet_route::route::{RouteAttribute, RouteMetric};
 use rtnetlink::{Error, Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
@@ -209,7 +209,7 @@ impl Interfaces {
         })
     }
 
-    /// Every address, or those of one interface, with their prefix lengths.
+    /// Every address of this host, or those of one interface, with their prefix lengths.
     pub fn addresses(&self, name: Option<&str>) -> Result<Vec<(IpAddr, u8)>, NamespaceError> {
         self.run(|| "list the addresses".to_owned(), async {
             let mut request = self.handle.address().get();
@@ -217,13 +217,19 @@ impl Interfaces {
                 request = request.set_link_index_filter(self.index(name).await?);
             }
             let messages: Vec<_> = request.execute().try_collect().await?;
-            let address = |attribute: &AddressAttribute| match attribute {
-                AddressAttribute::Address(address) => Some(*address),
-                _ => None,
+            let own = |message: &AddressMessage| {
+                // With a peer, `Address` is the peer's.
+                let (mut local, mut only) = (None, None);
+                for attribute in &message.attributes {
+                    match attribute {
+                        AddressAttribute::Local(address) => local = Some(*address),
+                        AddressAttribute::Address(address) => only = Some(*address),
+                        _ => {}
+                    }
+                }
+                Some((local.or(only)?, message.header.prefix_len))
             };
-            let found = messages
-                .iter()
-                .filter_map(|message| Some((message.attributes.iter().find_map(address)?, message.header.prefix_len)));
+            let found = messages.iter().filter_map(own);
             Ok(found.collect())
         })
     }
@@ -269,6 +275,8 @@ impl Interfaces {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
     use crate::namespace::needs_root;
 
@@ -288,5 +296,25 @@ mod tests {
         assert_eq!(error.to_string(), "cannot wait for here: it is set up, but carries no packets after 0.1 s");
         there.enter(|| Interfaces::open()?.up("there")).unwrap().unwrap();
         here.enter(|| Interfaces::wait_until_running("here")).unwrap().unwrap();
+    }
+
+    #[test]
+    fn addresses_are_those_of_this_host_and_not_of_its_peers() {
+        if needs_root("addresses_are_those_of_this_host_and_not_of_its_peers") {
+            return;
+        }
+        let host = Namespace::create().unwrap();
+        let found = host.enter(|| {
+            for words in ["10.9.0.1 peer 10.9.0.2 dev lo", "fd09::1 peer fd09::2 dev lo"] {
+                let ip = Command::new("ip").args(["address", "add"]).args(words.split(' ')).status();
+                assert!(ip.expect("iproute2").success(), "{words}");
+            }
+            Interfaces::open()?.addresses(Some(LOOPBACK))
+        });
+        let found = found.unwrap().unwrap();
+        for (own, peer) in [("10.9.0.1", "10.9.0.2"), ("fd09::1", "fd09::2")] {
+            let has = |address: &str| found.iter().any(|(found, _)| *found == address.parse::<IpAddr>().unwrap());
+            assert!(has(own) && !has(peer), "{found:?}");
+        }
     }
 }
