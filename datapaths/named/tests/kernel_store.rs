@@ -1,6 +1,8 @@
 //! The router with a store in the kernel, at one end of a veth pair. What is to be answered there is sent as a frame of full length, since veth
 //! leaves no room for an answer behind a shorter one; a socket's requests reach the router.
 
+mod attacks;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
@@ -9,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
+use paceline_emulator::port::packet::without_offloads;
 use paceline_fixture::frame::UdpEnds;
 use paceline_fixture::until;
 use paceline_icn::wire::{MissingReason, PADDED, UnitRequest};
@@ -16,7 +19,7 @@ use paceline_icn::{Name, Ranges, UNIT, Units};
 use paceline_linux::interface::Interfaces;
 use paceline_linux::link::{link, packets};
 use paceline_linux::namespace::{Namespace, needs_root};
-use paceline_named::router::{KernelStoreConfig, KernelStoreFigures, Server, ServerError};
+use paceline_named::router::{KernelStoreConfig, KernelStoreFigures, Server, ServerConfig};
 use paceline_store::{KernelStore, KernelStoreError};
 
 use crate::router::{Client, config, published, published_in};
@@ -35,43 +38,41 @@ struct Bed {
     _passes: KernelStore,
 }
 
-fn bed(test: &str, place: &Place, listen: &str) -> Option<Bed> {
+/// `kernel`: with the store in the kernel.
+fn bed(test: &str, place: &Place, listen: &str, kernel: bool) -> Option<Bed> {
     if needs_root(test) {
         return None;
     }
-    let skipped = |reason: &KernelStoreError| {
-        // Not by a macro, whose output is not shown for tests that pass.
-        let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+    let mut passes = match KernelStore::load(1 << 20) {
+        Err(reason @ (KernelStoreError::NotRoot | KernelStoreError::NoBtf | KernelStoreError::NoBarrier(_))) => {
+            // Not by a macro, whose output is not shown for tests that pass.
+            let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+            return None;
+        }
+        loaded => loaded.unwrap(),
     };
     let (s, r) = (Namespace::create().unwrap(), Namespace::create().unwrap());
     s.enter(|| Interfaces::open().unwrap().veth("s0", None, "r0", &r)).unwrap().unwrap();
-    let up = |host: &Namespace, interface: &str, address: &str| {
+    let up = |host: &Namespace, interface: &str, number: u8| {
         let up = || {
             let all = Interfaces::open()?;
-            all.add_address(interface, address.parse().unwrap(), 24)?;
+            all.add_address(interface, [10, 77, 0, number].into(), 24)?;
+            all.add_address(interface, [0xfd77, 0, 0, 0, 0, 0, 0, u16::from(number)].into(), 64)?;
             all.up(interface)
         };
         host.enter(up).unwrap().unwrap();
         host.enter(|| link(interface).unwrap().unwrap().addr().unwrap()).unwrap()
     };
-    let link = (up(&r, "r0", "10.77.0.2"), up(&s, "s0", "10.77.0.1"));
+    let link = (up(&r, "r0", 2), up(&s, "s0", 1));
     for (host, interface) in [(&s, "s0"), (&r, "r0")] {
         host.enter(|| Interfaces::wait_until_running(interface)).unwrap().unwrap();
     }
-    let kernel = KernelStoreConfig { bytes: 1 << 20, interface: "s0".to_owned() };
-    let config =
-        paceline_named::router::ServerConfig { listen: listen.parse().unwrap(), ..config(place.store.folder()) };
-    let server = match s.enter(|| Server::start_with(&config, Some(&kernel))).unwrap() {
-        Err(ServerError::KernelStore(
-            reason @ (KernelStoreError::NotRoot | KernelStoreError::NoBtf | KernelStoreError::NoBarrier(_)),
-        )) => {
-            skipped(&reason);
-            return None;
-        }
-        server => server.unwrap(),
-    };
-    let mut passes = KernelStore::load(1 << 20).unwrap();
+    let kernel = kernel.then(|| KernelStoreConfig { bytes: 1 << 20, interface: "s0".to_owned() });
+    let config = ServerConfig { listen: listen.parse().unwrap(), ..config(place.store.folder()) };
+    let server = s.enter(|| Server::start_with(&config, kernel.as_ref())).unwrap().unwrap();
     r.enter(|| passes.attach("r0")).unwrap().unwrap();
+    // What has no sum yet is not looked at.
+    r.enter(|| without_offloads("r0")).unwrap().unwrap();
     let socket = r.enter(|| UdpSocket::bind("10.77.0.2:40001")).unwrap().unwrap();
     let to = SocketAddr::new("10.77.0.1".parse().unwrap(), server.address().port());
     let ends = UdpEnds { link, from: socket.local_addr().unwrap(), to };
@@ -129,7 +130,7 @@ impl Bed {
 fn what_is_asked_for_often_is_answered_by_the_kernel() {
     let test = "what_is_asked_for_often_is_answered_by_the_kernel";
     let (place, name, bytes) = published(300);
-    let Some(mut bed) = bed(test, &place, "0.0.0.0:4871") else { return };
+    let Some(mut bed) = bed(test, &place, "0.0.0.0:4871", true) else { return };
     bed.ask(name, 0, PADDED, 2);
     assert!(bed.client.token.is_some());
     bed.fill(name, 5);
@@ -177,7 +178,7 @@ fn what_is_not_there_as_it_was_is_not_answered_by_the_kernel_a_second_later() {
     let harms: [(u64, &dyn Fn(&Path)); 4] = [(100, &shrink), (200, &remove), (300, &overwrite), (400, &replace)];
     let place = Place::new();
     let names = harms.map(|(units, _)| published_in(&place, units).0);
-    let Some(mut bed) = bed(test, &place, "0.0.0.0:4871") else { return };
+    let Some(mut bed) = bed(test, &place, "0.0.0.0:4871", true) else { return };
     bed.ask(names[0], 0, PADDED, 2);
     for name in names {
         bed.fill(name, 5);
@@ -210,7 +211,7 @@ fn an_object_that_was_overwritten_is_not_filled_in() {
     let mut damaged = bytes.clone();
     damaged[100 * UNIT] ^= 1;
     std::fs::write(&path, damaged).unwrap();
-    let Some(mut bed) = bed(test, &place, "10.77.0.1:4871") else { return };
+    let Some(mut bed) = bed(test, &place, "10.77.0.1:4871", true) else { return };
     bed.ask(name, 0, PADDED, 2);
     bed.fill(name, 5);
     until("it is found", || {
