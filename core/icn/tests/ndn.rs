@@ -387,6 +387,34 @@ fn an_end_that_only_the_last_segment_says_is_found() {
 }
 
 #[test]
+fn what_a_producer_does_not_have_fails_an_object_up_to_its_end_alone() {
+    let bytes = content(3_500);
+    let base = name("/a/v=3");
+    let absent = |interest: &Interest| {
+        Some(packet(&Produced { kind: ContentKind::Nack, ..Produced::new(interest.name.clone(), b"") }))
+    };
+    for lost in 0..20 {
+        let (mut segments, mut asked) = (object("/a", &bytes, 1000), 0);
+        let mut behind = |interest: &Interest| {
+            asked += 1;
+            (asked != lost).then(|| segments(interest).or_else(|| absent(interest)))?
+        };
+        let mut whole = consumer("/a/v=3", 4_000_000);
+        let end = run(&mut whole, &mut Link::new(lost, 0.02, 0.2, 9000), &mut behind, hour(), true);
+        assert!(end.done && end.bytes == bytes, "{lost}: {:?}", whole.failure());
+    }
+    for missing in 0..4 {
+        let mut segments = object("/a", &bytes, 1000);
+        let mut without = |interest: &Interest| {
+            if interest.name == base.segment(missing) { absent(interest) } else { segments(interest) }
+        };
+        let mut broken = consumer("/a/v=3", 4_000_000);
+        let end = run(&mut broken, &mut Link::good(), &mut without, hour(), true);
+        assert_eq!((end.done, broken.failure()), (false, Some(&ConsumeFailed::NotThere)), "{missing}");
+    }
+}
+
+#[test]
 fn a_changed_packet_is_asked_for_again() {
     let bytes = content(200_000);
     let mut segments = object("/a", &bytes, 1000);

@@ -90,7 +90,8 @@ impl Drop for Running {
     }
 }
 
-fn over_udp(stand: Stand) -> Running {
+/// Answers over UDP.
+fn over_udp(mut answer: impl FnMut(&[u8]) -> Option<Vec<u8>> + Send + 'static) -> Running {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let at = format!("udp://{}", socket.local_addr().unwrap()).parse().unwrap();
@@ -100,7 +101,7 @@ fn over_udp(stand: Stand) -> Running {
         let mut packet = [0; 9000];
         while !stopped.load(Ordering::Relaxed) {
             if let Ok((length, from)) = socket.recv_from(&mut packet)
-                && let Some(answer) = stand.answer(&packet[..length])
+                && let Some(answer) = answer(&packet[..length])
             {
                 let _ = socket.send_to(&answer, from);
             }
@@ -117,7 +118,7 @@ fn the_end_of_an_object_is_found_whatever_is_lost() {
     for first in 0..20 {
         let mut stand = Stand::new(&[("/example/one.txt/v=1", b"one packet")]);
         (stand.lost, stand.answered) = (20, AtomicU64::new(first));
-        let running = over_udp(stand);
+        let running = over_udp(move |packet| stand.answer(packet));
         let gateway = start_with(vec![server.address()], Some(running.at), Duration::from_secs(20));
         let (status, head, body) = ask(gateway.address, "GET", "/ndn/example/one.txt", "");
         assert!(status == 200 && body == b"one packet", "{first}: {head}");
@@ -171,7 +172,7 @@ fn one_gateway_serves_names_of_both_kinds() {
     let bytes = content(1_000_001);
     let mut stand = Stand::new(&[("/example/film.mp4/v=7", &bytes), ("/example/one.txt/v=1", b"one packet")]);
     stand.lost = 20;
-    let running = over_udp(stand);
+    let running = over_udp(move |packet| stand.answer(packet));
     let gateway = start_with(vec![server.address()], Some(running.at), Duration::from_secs(20));
 
     assert_eq!(ask(gateway.address, "GET", &format!("/{ours}"), "").2, b"ours");
@@ -274,28 +275,15 @@ fn a_forwarder_that_is_not_there_is_said() {
 fn what_ends_in_the_middle_is_not_taken_for_whole() {
     let bytes = content(3_000_000);
     let base = name("/a/v=1");
-    let running = {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        let at = format!("udp://{}", socket.local_addr().unwrap()).parse().unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = thread::spawn(move || {
-            let mut packet = [0; 9000];
-            while !stopped.load(Ordering::Relaxed) {
-                let Ok((length, from)) = socket.recv_from(&mut packet) else { continue };
-                let asked = Interest::decode(&packet[..length]).unwrap().name;
-                let number = (0..375).find(|number| base.segment(*number) == asked).unwrap();
-                let part = &bytes[number as usize * SEGMENT..][..SEGMENT];
-                let data = Produced { last: Some(374), ..Produced::new(asked, part) };
-                let kind = if number == 200 { ContentKind::Nack } else { ContentKind::Blob };
-                let mut out = Vec::new();
-                Produced { kind, ..data }.encode(&mut out);
-                let _ = socket.send_to(&out, from);
-            }
-        });
-        Running { at, stop, thread: Some(thread) }
-    };
+    let running = over_udp(move |packet| {
+        let asked = Interest::decode(packet).unwrap().name;
+        let number = (0..375).find(|number| base.segment(*number) == asked).unwrap();
+        let part = &bytes[number as usize * SEGMENT..][..SEGMENT];
+        let kind = if number == 200 { ContentKind::Nack } else { ContentKind::Blob };
+        let mut out = Vec::new();
+        Produced { last: Some(374), kind, ..Produced::new(asked, part) }.encode(&mut out);
+        Some(out)
+    });
     let gateway = start_with(vec![], Some(running.at), Duration::from_secs(20));
     let (status, head, body) = ask(gateway.address, "GET", "/ndn/a/v=1", "");
     assert!(status == 200 && head.contains("chunked"), "{head}");
