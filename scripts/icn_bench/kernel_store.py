@@ -35,7 +35,8 @@ def router(serve):
 
 @contextmanager
 def padding(peer):
-    """Within, the middle's end of the server's link is one that answers reach, and sockets' requests have room for them."""
+    """Within, the middle's end of the server's link is one that answers reach, and sockets' requests have their sums, and room for an answer."""
+    run(*inside("middle", "ethtool", "-K", "icnb1b", "tx", "off"))
     program = subprocess.Popen(inside("middle", peer, "icnb1b"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         if not program.stdout.readline():
@@ -43,6 +44,7 @@ def padding(peer):
         yield
     finally:
         program.communicate()
+        run(*inside("middle", "ethtool", "-K", "icnb1b", "tx", "on"))
 
 
 def frames(args, receivers, rate, units, warm):

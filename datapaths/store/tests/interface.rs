@@ -16,6 +16,7 @@ use std::time::Duration;
 use asking::{Asking, STORED, had, name, part, settings, unit};
 use libbpf_rs::{Xdp, XdpFlags};
 use paceline_cc::Rate;
+use paceline_emulator::port::packet::without_offloads;
 use paceline_fixture::frame::UdpEnds;
 use paceline_fixture::{PATIENCE, until};
 use paceline_icn::{Limits, RouterConfig};
@@ -149,6 +150,8 @@ fn requests_of_sockets_are_answered_over_a_veth_whose_other_end_pads_them() {
     assert!(kernel.insert(&name(1), 0, STORED, &part(&name(1), 0)).unwrap());
     pair.s.enter(|| kernel.attach("s0")).unwrap().unwrap();
     let _passes = pair.r.enter(|| peer::attach("r0").map(|(passes, _)| passes)).unwrap().unwrap();
+    // What has no sum yet is not looked at.
+    pair.r.enter(|| without_offloads("r0")).unwrap().unwrap();
     let asking = Asking::new("192.0.2.9:40000", 1, 3);
     let socket = pair.r.enter(|| UdpSocket::bind(asking.ends.from)).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
