@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use paceline_fixture::until;
 use serde_json::Value;
 
 use crate::lab::{Lab, refusal};
@@ -52,9 +53,7 @@ fn what_a_router_was_asked_for_twice_it_has_when_the_others_are_gone() {
         let stat = lab.run(&["icn", "stat", "--store", "kept", "--json", &name]);
         serde_json::from_slice::<Value>(&stat.stdout).is_ok_and(|stat| stat["whole"] == true)
     };
-    while !whole() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("it is on the disk", whole);
     // Killed without a word.
     drop(router);
     let router = route(&lab, "kept", "127.0.0.1:0", &free());

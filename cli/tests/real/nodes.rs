@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{number, records};
 
-/// mirror and origin - edge - user: 20 Mbit/s and 10 ms before the edge, 50 Mbit/s and 2 ms behind it.
-const LINKS: &str = "name = 'nodes'\nseconds = 13\ncontestants = ['bbr@icn']\n\
+/// mirror and origin - edge - user: 20 Mbit/s and 10 ms before the edge, 50 Mbit/s and 2 ms behind it. A million bytes take half a second.
+const LINKS: &str = "name = 'nodes'\ncontestants = ['bbr@icn']\n\
     [links.far]\nbetween = ['origin', 'edge']\nrate = '20 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bdp=2'\n\
     [links.other]\nbetween = ['mirror', 'edge']\nrate = '20 Mbit/s'\ndelay = '10ms'\nqueue = 'droptail:bdp=2'\n\
     [links.near]\nbetween = ['edge', 'user']\nrate = '50 Mbit/s'\ndelay = '2ms'\nqueue = 'droptail:bdp=4'\n\
@@ -47,8 +47,8 @@ fn what_is_asked_for_a_second_time_is_kept_nearby_in_both_worlds() {
             "[[flows]]\nfrom = 'edge'\nto = 'user'\nobject = 'film'\nworkload = {{ bytes = '1MB' }}\nstart = '{start}s'\n"
         )
     };
-    let flows: String = [0, 5, 10].map(flow).concat();
-    let scenario = format!("{LINKS}[nodes.edge]\nroute = ['origin']\ncache = '10MB'\n{flows}");
+    let flows: String = [0, 4, 8].map(flow).concat();
+    let scenario = format!("seconds = 11\n{LINKS}[nodes.edge]\nroute = ['origin']\ncache = '10MB'\n{flows}");
     let Some(worlds) = both("what_is_asked_for_a_second_time_is_kept_nearby", &scenario) else { return };
     for record in &worlds {
         let flow = |index: usize| &record["flows"][index];
@@ -75,7 +75,7 @@ fn what_is_asked_for_a_second_time_is_kept_nearby_in_both_worlds() {
 fn two_receivers_of_one_object_cost_the_far_link_one_in_both_worlds() {
     let flow = "[[flows]]\nfrom = 'edge'\nto = 'user'\nobject = 'film'\nworkload = { bytes = '1MB' }\n";
     // The cache is smaller than the object.
-    let scenario = format!("{LINKS}[nodes.edge]\nroute = ['origin']\ncache = '500kB'\n{flow}{flow}");
+    let scenario = format!("seconds = 6\n{LINKS}[nodes.edge]\nroute = ['origin']\ncache = '500kB'\n{flow}{flow}");
     let Some(worlds) = both("two_receivers_of_one_object_cost_the_far_link_one", &scenario) else { return };
     for record in &worlds {
         let sent = |node: &str| router(record, node, "sent_units") / UNITS;
@@ -87,8 +87,8 @@ fn two_receivers_of_one_object_cost_the_far_link_one_in_both_worlds() {
 #[test]
 fn sources_are_asked_at_once_and_families_fetch_in_both_worlds() {
     let scenario = format!(
-        "{LINKS}[[flows]]\nfrom = 'origin'\nto = 'user'\nsources = ['mirror']\nworkload = {{ bytes = '2MB' }}\n\
-         [[flows]]\nfrom = 'mirror'\nto = 'user'\nstart = '4s'\nextra_delay = '3ms'\n\
+        "seconds = 10\n{LINKS}[[flows]]\nfrom = 'origin'\nto = 'user'\nsources = ['mirror']\nworkload = {{ bytes = '2MB' }}\n\
+         [[flows]]\nfrom = 'mirror'\nto = 'user'\nstart = '3s'\nextra_delay = '3ms'\n\
          workload = {{ poisson = {{ mean_gap = '100ms', alpha = 1.2, min = '5kB', max = '50kB', count = 20 }} }}\n"
     );
     let Some(worlds) = both("sources_are_asked_at_once_and_families_fetch", &scenario) else { return };
@@ -107,7 +107,7 @@ fn sources_are_asked_at_once_and_families_fetch_in_both_worlds() {
 #[test]
 fn a_router_that_cannot_be_reached_leaves_a_fetch_unfinished_and_nothing_is_left_behind() {
     let scenario = format!(
-        "{}[nodes.edge]\nroute = ['origin']\n[[flows]]\nfrom = 'edge'\nto = 'user'\nworkload = {{ bytes = '1MB' }}\n",
+        "seconds = 3\n{}[nodes.edge]\nroute = ['origin']\n[[flows]]\nfrom = 'edge'\nto = 'user'\nworkload = {{ bytes = '1MB' }}\n",
         LINKS.replacen("queue", "loss = 1.0\nqueue", 1)
     );
     let Some(worlds) = both("a_router_that_cannot_be_reached_leaves_a_fetch", &scenario) else { return };

@@ -7,15 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline_fixture::PATIENCE;
 use serde_json::Value;
 
 use crate::lab::{Lab, refusal};
 
 /// The module that every build has.
 pub(super) const OPEN: &str = "paceline_open";
-
-/// How long the kernel may take for what it does at once on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// There is one name in the kernel: a test at a time holds it.
 pub(super) fn turn() -> MutexGuard<'static, ()> {
