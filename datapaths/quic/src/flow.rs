@@ -18,7 +18,7 @@ use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use crate::stack::{
     ACK_DELAY, CHUNK, EVERY_OTHER, Error, FLOW_WINDOW, GOODBYE, Identity, MTU, NAME, Received, Sending, Sent, Stack,
-    certificate, stream_error,
+    certificate, next_chunk, stream_error,
 };
 
 /// `copa@quic`.
@@ -137,13 +137,7 @@ async fn drain(mut stream: RecvStream, sink: &mut dyn Write, received: &mut Rece
 
 async fn push(stream: &mut SendStream, source: &mut dyn Read, bytes: &mut u64) -> Result<(), Error> {
     let mut buffer = vec![0; CHUNK];
-    loop {
-        let read = match source.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error.into()),
-        };
+    while let read @ 1.. = next_chunk(source, &mut buffer)? {
         stream.write_all(&buffer[..read]).await.map_err(stream_error)?;
         *bytes += read as u64;
     }

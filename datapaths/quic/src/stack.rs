@@ -199,6 +199,16 @@ pub(crate) fn certificate(error: impl std::fmt::Display) -> Error {
     Error::Certificate(error.to_string())
 }
 
+/// The next bytes of what is sent, as many as there are at once; none at its end.
+pub(crate) fn next_chunk(source: &mut dyn Read, chunk: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(chunk) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            read => return read,
+        }
+    }
+}
+
 pub(crate) fn stream_error(error: impl std::fmt::Display) -> Error {
     Error::Stream(error.to_string())
 }

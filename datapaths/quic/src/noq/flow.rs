@@ -1,6 +1,6 @@
 //! A transfer over noq: in a loop that keeps the controller's clock and noq's pace as well as the machine's timers do.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use super::Ticker;
 use super::end::End;
 use crate::stack::{
     ACK_DELAY, CHUNK, EVERY_OTHER, Error, FLOW_WINDOW, GOODBYE, Identity, MTU, NAME, Received, Sending, Sent, Stack,
-    certificate, stream_error,
+    certificate, next_chunk, stream_error,
 };
 
 /// `copa@quic/noq`.
@@ -131,10 +131,7 @@ impl<'a> Upload<'a> {
         let Some(id) = self.stream else { return Ok(()) };
         while !self.finished {
             if self.left.is_empty() {
-                let read = match self.source.read(&mut self.chunk) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    read => read?,
-                };
+                let read = next_chunk(self.source, &mut self.chunk)?;
                 if read == 0 {
                     connection.send_stream(id).finish().map_err(stream_error)?;
                     self.finished = true;

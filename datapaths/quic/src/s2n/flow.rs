@@ -20,7 +20,8 @@ use super::adapter::Watch;
 use super::end::End;
 use super::machine::{Captured, Machine};
 use crate::stack::{
-    CHUNK, Error, FLOW_WINDOW, GOODBYE, Identity, NAME, Received, Sending, Sent, Stack, certificate, stream_error,
+    CHUNK, Error, FLOW_WINDOW, GOODBYE, Identity, NAME, Received, Sending, Sent, Stack, certificate, next_chunk,
+    stream_error,
 };
 
 /// `copa@quic/s2n`.
@@ -147,13 +148,7 @@ async fn drain(mut stream: ReceiveStream, sink: &mut dyn Write, received: &mut R
 
 async fn push(stream: &mut SendStream, source: &mut dyn Read, bytes: &mut u64) -> Result<(), Error> {
     let mut buffer = vec![0; CHUNK];
-    loop {
-        let read = match source.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error.into()),
-        };
+    while let read @ 1.. = next_chunk(source, &mut buffer)? {
         stream.send(Bytes::copy_from_slice(&buffer[..read])).await.map_err(stream_error)?;
         *bytes += read as u64;
     }

@@ -11,6 +11,7 @@ mod refusals;
 #[cfg(all(feature = "s2n", target_os = "linux"))]
 mod s2n;
 mod spy;
+mod ticks;
 mod transfer;
 mod virtual_time;
 mod world;

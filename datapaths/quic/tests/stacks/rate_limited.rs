@@ -57,6 +57,12 @@ pub(crate) trait Inside {
     fn acked(&mut self, now: Time, packets: &[Flying], in_flight: u64, app_limited: bool);
     /// It showed that these were lost.
     fn lost(&mut self, now: Time, packets: &[Flying]);
+    /// When the controller's next tick is due, where a loop runs them.
+    fn next_tick(&mut self) -> Option<Time> {
+        None
+    }
+    /// The loop runs those that are due.
+    fn tick(&mut self, _now: Time) {}
 }
 
 /// The stack, the link, and the receiver.

@@ -208,20 +208,6 @@ fn a_dry_flow_is_told_before_the_acknowledgement() {
 }
 
 #[test]
-fn ticks_come_when_they_are_run_or_at_the_next_call() {
-    let (mut bridge, spy) = bridge(Ecn::Off);
-    spy.set(|answers| answers.tick = at(5));
-    send(&mut bridge, 0..1);
-    assert_eq!(bridge.next_tick(), at(5));
-    bridge.tick(at(4));
-    bridge.tick(at(5));
-    assert_eq!(bridge.next_tick(), at(10));
-    send(&mut bridge, 21..22);
-    let ticks: Vec<String> = spy.calls().into_iter().filter(|call| call.starts_with("tick")).collect();
-    assert_eq!(ticks, ["tick 5", "tick 10", "tick 15", "tick 20"]);
-}
-
-#[test]
 fn the_window_has_room_for_a_packet_and_rates_are_rates() {
     let (mut bridge, spy) = bridge(Ecn::Off);
     assert_eq!((bridge.window(), bridge.rate()), (10 * MTU, None));

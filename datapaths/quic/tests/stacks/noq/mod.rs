@@ -47,4 +47,12 @@ impl Inside for Bridge {
         }
         self.on_congestion_event(report(now), false, false);
     }
+
+    fn next_tick(&mut self) -> Option<Time> {
+        Some(Self::next_tick(self))
+    }
+
+    fn tick(&mut self, now: Time) {
+        Self::tick(self, now);
+    }
 }

@@ -149,20 +149,6 @@ fn a_flow_that_has_nothing_more_to_send_is_dry() {
 }
 
 #[test]
-fn ticks_come_when_they_are_run_or_at_the_next_call() {
-    let (mut bridge, spy) = bridge(Ecn::Off);
-    spy.set(|answers| answers.tick = at(5));
-    send(&mut bridge, 0..1);
-    assert_eq!(bridge.next_tick(), at(5));
-    bridge.tick(at(4));
-    bridge.tick(at(5));
-    assert_eq!(bridge.next_tick(), at(10));
-    send(&mut bridge, 21..22);
-    let ticks: Vec<String> = spy.calls().into_iter().filter(|call| call.starts_with("tick")).collect();
-    assert_eq!(ticks, ["tick 5", "tick 10", "tick 15", "tick 20"]);
-}
-
-#[test]
 fn a_pace_is_a_moment_and_a_wait_without_end_is_a_full_window() {
     let (mut bridge, spy) = bridge(Ecn::Off);
     assert_eq!((bridge.due(), bridge.quantum(), bridge.is_full()), (None, None, false));

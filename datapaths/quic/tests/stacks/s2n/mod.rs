@@ -43,4 +43,12 @@ impl Inside for Bridge {
             self.on_packet_lost(now, u32::from(MTU), number(packet), false);
         }
     }
+
+    fn next_tick(&mut self) -> Option<Time> {
+        Some(Self::next_tick(self))
+    }
+
+    fn tick(&mut self, now: Time) {
+        Self::tick(self, now);
+    }
 }
