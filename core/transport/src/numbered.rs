@@ -91,7 +91,7 @@ pub struct NumberedNews<'a> {
     pub lost: &'a [u64],
     /// Everything sent within the persistent congestion period was lost (RFC 9002 section 7.6).
     pub persistent: bool,
-    /// How many packets arrived with a congestion mark, where this is known of none by itself ([`NumberedAck::ce`]).
+    /// How many packets arrived with a congestion mark, where this is known of none by itself ([`NumberedAck::ce`]): the newest stand for them.
     pub ce_packets: u32,
     /// Bytes in flight as the datapath counts them, after what was delivered and before what was lost, where it has packets of whose end it
     /// does not report (acknowledgements alone, MTU probes). They are forgotten after a while, at once where this is zero.
@@ -334,7 +334,7 @@ impl Numbered {
         {
             newest.packet.sent_at = now - rtt;
         }
-        let mut delivery = self.deliver(now);
+        let mut delivery = self.deliver(now, news.ce_packets);
         if let Some(bytes) = news.in_flight {
             let rtt = self.driver.rtt().smoothed().max(delivery.rtt);
             let horizon = rtt.map_or(Time::ZERO, |rtt| overtaken.min(now - rtt.mul_div(KEPT, 1)));
@@ -363,17 +363,19 @@ impl Numbered {
         delivery.rtt
     }
 
-    /// The driver takes in the fresh packets.
-    fn deliver(&mut self, now: Time) -> Delivery {
+    /// The driver takes in the fresh packets. Where it is known of none whether it was marked, the newest stand for those that were.
+    fn deliver(&mut self, now: Time, ce_packets: u32) -> Delivery {
         let order = |fresh: &Fresh| fresh.packet.serial;
         if !self.fresh.is_sorted_by_key(order) {
             self.fresh.sort_unstable_by_key(order);
         }
         let front = self.front.map(|front| front.serial);
+        let unknown = if self.fresh.iter().any(|fresh| fresh.ce) { 0 } else { ce_packets as usize };
+        let unmarked = self.fresh.len().saturating_sub(unknown);
         let mut delivery = self.driver.begin_delivery();
-        for Fresh { packet, ce, received_at } in &mut self.fresh {
+        for (place, Fresh { packet, ce, received_at }) in self.fresh.iter_mut().enumerate() {
             packet.follows |= front.is_some_and(|front| packet.serial < front);
-            self.driver.take_in(now, packet, *ce, *received_at, &mut delivery);
+            self.driver.take_in(now, packet, *ce || place >= unmarked, *received_at, &mut delivery);
         }
         self.driver.end_delivery(now, &ArrivalClock::Unknown, &mut delivery);
         if let Some(newest) = delivery.newest.filter(|newest| front.is_none_or(|front| newest.serial > front)) {

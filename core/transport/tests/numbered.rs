@@ -31,6 +31,8 @@ enum Told {
         phase: Phase,
     },
     Marked {
+        /// Tags of those that are said to be marked.
+        tags: Vec<u64>,
         bytes: u64,
         packets: u32,
         echo: bool,
@@ -80,7 +82,8 @@ impl Controller for Spy {
         let (una, next, lost, phase) = (ack.una, ack.next, ack.lost_bytes, ack.phase);
         self.note(Told::Acked { tags, bytes: ack.bytes, rtt, flight, una, next, lost, phase });
         if ack.ce_packets > 0 {
-            self.note(Told::Marked { bytes: ack.ce_bytes, packets: ack.ce_packets, echo: ack.echo });
+            let tags = ack.packets.iter().filter(|packet| packet.ce).map(|packet| packet.tag).collect();
+            self.note(Told::Marked { tags, bytes: ack.ce_bytes, packets: ack.ce_packets, echo: ack.echo });
         }
         if ack.window_limited {
             self.note(Told::Limited);
@@ -281,13 +284,19 @@ fn a_mark_is_an_echo_once_an_episode_and_counted_each_time() {
     flow.flow.acked(at(42), [3_u64], &NumberedNews::default().with_ce_packets(5));
     assert_eq!(flow.flow.phase(), Phase::Cwr);
     let marks: Vec<Told> = flow.told().into_iter().filter(|told| matches!(told, Told::Marked { .. })).collect();
-    let mark = |packets, echo| Told::Marked { bytes: 1000, packets, echo };
-    assert_eq!(marks, [mark(1, true), mark(1, false), mark(5, false)]);
+    let mark = |tag, packets, echo| Told::Marked { tags: vec![tag], bytes: 1000, packets, echo };
+    assert_eq!(marks, [mark(0, 1, true), mark(2, 1, false), mark(3, 5, false)]);
 
     // Exact answers to marks do not stand for those to losses.
     flow.send(50, [4, 5]);
     flow.flow.lost(at(51), &[4], false);
     assert!(flow.told().contains(&Told::Lost { tags: vec![4], bytes: 1000, flight: (2000, 1000), new: true }));
+
+    // The newest stand for those that are not known.
+    flow.send(60, [6, 7, 8]);
+    flow.flow.acked(at(90), [6, 7, 8], &NumberedNews::default().with_ce_packets(2));
+    let marked = Told::Marked { tags: vec![7, 8], bytes: 2000, packets: 2, echo: true };
+    assert!(flow.told().contains(&marked), "{marked:?}");
 }
 
 #[test]
