@@ -175,7 +175,7 @@ fn what_is_not_there_as_it_was_is_not_answered_by_the_kernel_a_second_later() {
         fs::copy(path, &other).unwrap();
         fs::rename(other, path).unwrap();
     };
-    let harms: [(u64, &dyn Fn(&Path)); 4] = [(100, &shrink), (200, &remove), (300, &overwrite), (400, &replace)];
+    let harms = [(100, shrink as fn(&Path)), (200, remove), (300, overwrite), (400, replace)];
     let place = Place::new();
     let names = harms.map(|(units, _)| published_in(&place, units).0);
     let Some(mut bed) = bed(test, &place, "0.0.0.0:4871", true) else { return };
@@ -194,7 +194,7 @@ fn what_is_not_there_as_it_was_is_not_answered_by_the_kernel_a_second_later() {
         let reason = bed.client.nacks.pop().map(|nack| nack.reason);
         match units {
             100 | 200 => {
-                assert!(matches!(reason, Some(MissingReason::Changed | MissingReason::NotFound)), "{reason:?}")
+                assert!(matches!(reason, Some(MissingReason::Changed | MissingReason::NotFound)), "{reason:?}");
             }
             // The router serves a file as it is, and receivers see what is wrong with it.
             _ => assert!(matches!(reason, None | Some(MissingReason::Changed)), "{reason:?}"),
@@ -210,7 +210,7 @@ fn an_object_that_was_overwritten_is_not_filled_in() {
     // Unit 100 is another one, which the router does not see: receivers do.
     let mut damaged = bytes.clone();
     damaged[100 * UNIT] ^= 1;
-    std::fs::write(&path, damaged).unwrap();
+    fs::write(&path, damaged).unwrap();
     let Some(mut bed) = bed(test, &place, "10.77.0.1:4871", true) else { return };
     bed.ask(name, 0, PADDED, 2);
     bed.fill(name, 5);

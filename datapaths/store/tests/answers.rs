@@ -127,8 +127,8 @@ fn what_is_not_a_request_of_this_form_passes() {
         let tagged = [&frame[..12], &[0x81, 0, 0, 5], &frame[12..]].concat();
         passes("a VLAN", &tagged);
         passes("a group of hosts", &with(0, &[3]));
-        for at in 0..6 {
-            passes("another host of the link", &with(at, &[frame[at] ^ 4]));
+        for (at, octet) in frame[..6].iter().enumerate() {
+            passes("another host of the link", &with(at, &[octet ^ 4]));
         }
         passes("from a group of hosts", &with(6, &[3]));
         passes("from all hosts", &with(6, &[0xff; 6]));

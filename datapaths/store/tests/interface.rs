@@ -145,7 +145,8 @@ fn requests_of_sockets_are_answered_over_a_veth_whose_other_end_pads_them() {
         host.enter(add).unwrap().unwrap();
     }
     let limits = Limits::within(&RouterConfig::new(Rate::INFINITY), 9, kernel.buckets());
-    kernel.set(&settings(&limits)).unwrap();
+    let own = pair.s.enter(|| link("s0").unwrap().unwrap().addr().unwrap()).unwrap();
+    kernel.set(&KernelStoreSettings { link: own, ..settings(&limits) }).unwrap();
     kernel.answer_for(&["192.0.2.1".parse().unwrap()]).unwrap();
     assert!(kernel.insert(&name(1), 0, STORED, &part(&name(1), 0)).unwrap());
     pair.s.enter(|| kernel.attach("s0")).unwrap().unwrap();
