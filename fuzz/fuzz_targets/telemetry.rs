@@ -5,11 +5,11 @@
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Nanos, Time};
 use paceline_telemetry::wire::MAX_HOPS;
-use paceline_telemetry::{FlowReport, FlowSink, SinkConfig, TelemetryHeader};
+use paceline_telemetry::{FlowReport, FlowSink, SinkConfig, TelemetryHeader, Trail};
 
 fuzz_target!(|bytes: &[u8]| {
     let (mut rest, mut now) = (bytes, Time::ZERO);
-    let mut sink = FlowSink::new(SinkConfig::default(), now);
+    let (mut sink, mut trail) = (FlowSink::new(SinkConfig::default(), now), Trail::default());
     loop {
         let (header, used) = match TelemetryHeader::decode(rest) {
             Ok(read) => read,
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         let again = header.encode();
         assert_eq!(TelemetryHeader::decode(&again), Ok((header.clone(), again.len())));
         now += Nanos::from_micros(u64::from(header.next_header) * 100);
-        sink.header(now, &header, header.capacity_hops);
+        sink.header(now, &header, header.capacity_hops, &mut trail);
         if let Some(report) = sink.poll(now) {
             let read = FlowReport::from_json(&report.to_json()).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(read, report);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::{FlowTelemetry, Seed, TelemetryOutcome, Truth};
 use paceline_path::DropReason;
-use paceline_telemetry::{Edge, FlowReport, FlowSink, ReportReader, SinkConfig, TelemetryHeader};
+use paceline_telemetry::{Edge, FlowReport, FlowSink, ReportReader, SinkConfig, TelemetryHeader, Trail};
 use paceline_transport::{Segment, Sender};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -166,10 +166,10 @@ impl Carried {
         &mut self.sink
     }
 
-    /// A packet reaches the receiver.
-    pub(crate) fn arrived(&mut self, now: Time, traced: &Traced) {
+    /// A packet reaches the receiver, at the end of this trail.
+    pub(crate) fn arrived(&mut self, now: Time, traced: &Traced, trail: &mut Trail) {
         if let Ok((header, _)) = TelemetryHeader::decode(&traced.header) {
-            self.sink.header(now, &header, 1);
+            self.sink.header(now, &header, 1, trail);
         }
     }
 

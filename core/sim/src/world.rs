@@ -1,6 +1,6 @@
 //! The world: links, the flows over them, and one loop that moves time from event to event.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use paceline_cc::observe::{Observed, both};
 use paceline_cc::{Bytes, Codepoint, Env, Nanos, Rate, Spec, Time};
@@ -8,6 +8,8 @@ use paceline_experiment::{
     Flow, Frames, Layer, Moment, NewFlow, Outcome, Recorder, RunFailure, Sample, Seed, Subject, Tap, Workload,
     endpoints,
 };
+
+use paceline_telemetry::Trail;
 
 use crate::body::{Body, Label};
 use crate::ends::Ends;
@@ -73,6 +75,8 @@ pub struct World<'t> {
     snapshot_every: Option<Nanos>,
     nodes: Nodes,
     content: Content,
+    /// What telemetry shows of the hops before each receiving node.
+    trails: BTreeMap<u32, Trail>,
     whens: Whens,
     tap: Option<&'t mut dyn Tap>,
     events: u64,
@@ -138,6 +142,7 @@ impl<'t> World<'t> {
             step: config.sample_every,
             nodes: Nodes::default(),
             content: Content::default(),
+            trails: BTreeMap::new(),
             whens,
             tap,
             events: 0,

@@ -218,14 +218,15 @@ fn newcomer(name: &str, trace: &str, loss: f64, others: usize) -> (usize, f64, f
     (arrived - 50, least, most)
 }
 
-/// `hops` within half a second, and within 15 % of its part from then on; `cubic-l1g` beside one other in 5 s at 5 % loss.
+/// `hops` within half a second, and within 15 % of its part from then on, where the medium loses packets within 20 %; `cubic-l1g` beside one other in 5 s at 5 % loss.
 #[test]
 fn a_newcomer_gets_its_part() {
     for trace in [LEAN, COUNTED] {
         for (loss, others) in [(0.0, 1), (0.0, 3), (0.05, 1), (0.05, 3)] {
             let (tenths, least, most) = newcomer("hops", trace, loss, others);
             let what = format!("{trace}, {loss}, {others} others: {tenths} tenths, {least:.2} to {most:.2}");
-            assert!(tenths <= 5 && least >= 0.85 && most <= 1.15, "{what}");
+            let off = if loss > 0.0 { 0.2 } else { 0.15 };
+            assert!(tenths <= 5 && least >= 1.0 - off && most <= 1.0 + off, "{what}");
         }
         let (tenths, ..) = newcomer("cubic-l1g", trace, 0.05, 1);
         assert!(tenths <= 50, "{trace}: {tenths} tenths");

@@ -14,6 +14,7 @@ use paceline_cc::{Cause, Nanos, Time};
 
 use crate::classify::LossSplit;
 use crate::report::{FlowReport, HopReport, NodeReport, Tuple};
+use crate::trail::Trail;
 use crate::wire::{Edge, MAX_HOPS, NodeRecord, TelemetryHeader};
 
 use delay::Delays;
@@ -134,19 +135,27 @@ impl FlowSink {
         Self { interval, ..self }
     }
 
-    /// A packet with `header` came, or `wire_packets` of a buffer that share it. One without the edge-to-edge option says nothing.
-    pub fn header(&mut self, now: Time, header: &TelemetryHeader, wire_packets: u8) {
+    /// A packet with `header` came, or `wire_packets` of a buffer that share it. One without the edge-to-edge option says nothing. `trail`: that of
+    /// all flows of this host, or of this one.
+    pub fn header(&mut self, now: Time, header: &TelemetryHeader, wire_packets: u8, trail: &mut Trail) {
         if let Some(edge) = &header.edge {
-            self.take(now, edge, wire_packets, &header.records, !header.overflow);
+            self.take(now, edge, wire_packets, (&header.records, !header.overflow), trail);
         }
     }
 
     /// As [`FlowSink::header`], for a header in which each hop found room.
-    pub fn arrive(&mut self, now: Time, edge: &Edge, wire_packets: u8, records: &[NodeRecord]) {
-        self.take(now, edge, wire_packets, records, true);
+    pub fn arrive(&mut self, now: Time, edge: &Edge, wire_packets: u8, records: &[NodeRecord], trail: &mut Trail) {
+        self.take(now, edge, wire_packets, (records, true), trail);
     }
 
-    fn take(&mut self, now: Time, edge: &Edge, wire: u8, records: &[NodeRecord], complete: bool) {
+    fn take(
+        &mut self,
+        now: Time,
+        edge: &Edge,
+        wire: u8,
+        (records, complete): (&[NodeRecord], bool),
+        trail: &mut Trail,
+    ) {
         let (segs, wire) = (edge.segs.max(1), wire.max(1));
         let records = &records[..records.len().min(MAX_HOPS)];
         self.since.packets = self.since.packets.saturating_add(u32::from(wire));
@@ -171,16 +180,24 @@ impl FlowSink {
         let newer = first >= next;
         if newer {
             let waited = f64::from(edge.sent_us.wrapping_sub(self.sent_us)) / 1e6;
-            let sent = (first + u64::from(segs) - next) as f64;
-            self.own_pps = self.own_pps * libm::exp(-waited / RATE_SPAN) + sent / RATE_SPAN;
+            let sent = first + u64::from(segs) - next;
+            self.own_pps = self.own_pps * libm::exp(-waited / RATE_SPAN) + sent as f64 / RATE_SPAN;
             self.buffer = self.buffer.max(segs);
             let complete = complete && self.complete;
-            let came = Came { now, waited, own_pps: self.own_pps, complete, buffer: self.buffer.into() };
+            let came = Came {
+                now,
+                flow: self.config.flow,
+                sent,
+                waited,
+                own_pps: self.own_pps,
+                complete,
+                buffer: self.buffer.into(),
+            };
             if first > next {
-                self.gaps.open(next, first, &self.records, records, &came);
+                self.gaps.open(next..first, &self.records, records, &came, trail);
                 self.due = self.due.min(now);
             }
-            self.gaps.counters(now, records, &came);
+            self.gaps.counters(records, &came, trail);
         }
         while first + u64::from(segs) > self.sequence.counted() + WINDOW || self.gaps.too_many() {
             self.count();

@@ -1,13 +1,13 @@
 //! A queue between senders with windows and a receiver with a sink, with the truth about each lost packet.
 //!
-//! Flow 0 carries telemetry. Each sender grows its window, halves nothing on losses by the medium, and takes 0.7 of it once a round trip
+//! Flow 0 carries telemetry, or all of them do. Each sender grows its window, halves nothing on losses by the medium, and takes 0.7 of it once a round trip
 //! on a drop. Losses by the medium are behind the queue, as on air, in bursts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use paceline_cc::Time;
-use paceline_telemetry::{Edge, FlowSink, JudgedGap, NodeRecord, QueueMeter, QueueMoment, SinkConfig};
+use paceline_telemetry::{Edge, FlowSink, JudgedGap, NodeRecord, QueueMeter, QueueMoment, SinkConfig, Trail};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -23,6 +23,8 @@ pub(crate) struct Setting {
     /// Flows, the one with telemetry included.
     pub(crate) flows: u32,
     pub(crate) counters: Counters,
+    /// All flows carry telemetry to one host.
+    pub(crate) shown: bool,
     /// Senders send buffers of segmentation offload, which the queue takes or drops whole.
     pub(crate) whole: bool,
     /// The senders take a drop for a drop and do nothing on other losses; else any loss is one.
@@ -39,6 +41,8 @@ pub(crate) enum Counters {
     All(u32),
     /// None.
     None,
+    /// None; what waits is written, and not the room.
+    Octets,
 }
 
 /// Lost packets: by truth, named so or otherwise.
@@ -123,8 +127,10 @@ pub(crate) fn run(setting: Setting) -> Matrix {
     let mut waiting = VecDeque::<u64>::new();
     let (mut free, mut dropped, mut own, mut bad, mut buffers) = (0u64, 0u64, 0u64, false, 0u32);
     let mut meter = QueueMeter::new(7, Some(1), Some(2));
-    let mut sink = FlowSink::new(SinkConfig { synced: true, ..SinkConfig::default() }, Time::ZERO);
+    let sink = |flow| FlowSink::new(SinkConfig { flow, synced: true, ..SinkConfig::default() }, Time::ZERO);
+    let mut host = Host { sinks: (0..setting.flows).map(sink).collect(), trail: Trail::default() };
     let (mut arrivals, mut truth, mut matrix) = (VecDeque::new(), BTreeMap::new(), Matrix::default());
+    let back = flows[0].round / 2;
     for flow in 0..flows.len() {
         events.push(Reverse((rng.random_range(0..20_000_000), flow as u64, flow, u32::MAX, Fate::Came)));
     }
@@ -132,7 +138,7 @@ pub(crate) fn run(setting: Setting) -> Matrix {
         if now > 20_000_000_000 {
             break;
         }
-        deliver(now, &mut arrivals, &mut sink, &mut truth, &mut matrix);
+        deliver(now, &mut arrivals, &mut host, &mut truth, &mut matrix);
         let flow = &mut flows[index];
         if seq != u32::MAX {
             flow.in_flight -= 1;
@@ -191,11 +197,12 @@ pub(crate) fn run(setting: Setting) -> Matrix {
                 order += 1;
                 events.push(Reverse((leaves + flow.round, order, index, number, fate)));
             }
-            if index == 0 {
+            if index == 0 || setting.shown {
                 let counted = matches!(setting.counters, Counters::All(each) if (buffers - 1).is_multiple_of(each));
                 let found = QueueMoment {
                     // The last of a buffer takes its place too.
-                    room_packets: Some((setting.buffer - queued).saturating_sub(count - 1)),
+                    room_packets: (setting.counters != Counters::Octets)
+                        .then(|| (setting.buffer - queued).saturating_sub(count - 1)),
                     queue_bytes: Some(1514 * queued),
                     dropped: counted.then_some(dropped),
                     flow_dropped: (setting.counters == Counters::Own).then_some(own),
@@ -207,7 +214,9 @@ pub(crate) fn run(setting: Setting) -> Matrix {
                     .arrival_pps
                     .map(|pps| paceline_telemetry::wire::rate_of(paceline_telemetry::wire::rate_code(pps)));
                 let edge = Edge { segs: count as u8, seq: first, sent_us: (at / 1000) as u32, ..Edge::default() };
-                arrivals.extend(came.iter().map(|leaves| (leaves + flow.round / 2, edge, record)));
+                arrivals.extend(came.iter().map(|leaves| (leaves + back, index, edge, record)));
+            }
+            if index == 0 {
                 // Packets of a buffer have one number in common: those that are missing are the last of its numbers.
                 let fate = if fits { Fate::Lost } else { Fate::Dropped };
                 truth.extend((first + came.len() as u32..first + count).map(|number| (number, fate)));
@@ -219,23 +228,36 @@ pub(crate) fn run(setting: Setting) -> Matrix {
     matrix
 }
 
-type Arrival = (u64, Edge, NodeRecord);
+/// When, of which flow, and what.
+type Arrival = (u64, usize, Edge, NodeRecord);
+
+/// The receiver.
+struct Host {
+    sinks: Vec<FlowSink>,
+    trail: Trail,
+}
 
 /// What has reached the receiver by `now`.
 fn deliver(
     now: u64,
     arrivals: &mut VecDeque<Arrival>,
-    sink: &mut FlowSink,
+    host: &mut Host,
     truth: &mut BTreeMap<u32, Fate>,
     matrix: &mut Matrix,
 ) {
+    let Host { sinks, trail } = host;
     while arrivals.front().is_some_and(|(at, ..)| *at <= now) {
-        let Some((at, edge, record)) = arrivals.pop_front() else { return };
-        while sink.next_timeout() < Time::from_nanos(at) {
-            poll(sink.next_timeout(), sink, truth, matrix);
+        let Some((at, index, edge, record)) = arrivals.pop_front() else { return };
+        let now = Time::from_nanos(at);
+        while sinks[0].next_timeout() < now {
+            poll(sinks[0].next_timeout(), &mut sinks[0], truth, matrix);
         }
-        sink.arrive(Time::from_nanos(at), &edge, 1, &[record]);
-        poll(Time::from_nanos(at), sink, truth, matrix);
+        sinks[index].arrive(now, &edge, 1, &[record], trail);
+        if index == 0 {
+            poll(now, &mut sinks[0], truth, matrix);
+        } else {
+            sinks[index].poll(now);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use paceline_bus::flow_number;
 use paceline_cc::{Nanos, Time};
 use paceline_telemetry::sink::{JudgedGap, SinkConfig};
-use paceline_telemetry::{FlowReport, FlowSink, NodeReport, TelemetryHeader, Tuple};
+use paceline_telemetry::{FlowReport, FlowSink, NodeReport, TelemetryHeader, Trail, Tuple};
 
 /// Judged gaps that are kept to be asked for (our choice: a second of many losses).
 const JUDGED_MAX: usize = 4096;
@@ -26,6 +26,7 @@ struct Flow {
 pub(crate) struct Table {
     flows: HashMap<Tuple, Flow>,
     due: BTreeSet<(Time, Tuple)>,
+    trail: Trail,
     nodes: BTreeMap<u32, NodeReport>,
     most: usize,
     synced: bool,
@@ -40,7 +41,8 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(most: usize, synced: bool) -> Self {
         let (flows, due, nodes) = (HashMap::new(), BTreeSet::new(), BTreeMap::new());
-        Self { flows, due, nodes, most: most.max(1), synced, swept: Time::ZERO, forgotten: 0, judged: Vec::new() }
+        let (trail, judged) = (Trail::default(), Vec::new());
+        Self { flows, due, trail, nodes, most: most.max(1), synced, swept: Time::ZERO, forgotten: 0, judged }
     }
 
     /// A header of a flow came with this many packets.
@@ -57,7 +59,7 @@ impl Table {
             Flow { sink, seen: now, due: Time::NEVER }
         });
         flow.seen = now;
-        flow.sink.arrive(now, edge, packets.min(255) as u8, &header.records);
+        flow.sink.arrive(now, edge, packets.min(255) as u8, &header.records, &mut self.trail);
         let due = flow.sink.next_timeout();
         Self::list(&mut self.due, flow, tuple, due);
     }

@@ -23,6 +23,7 @@ impl World<'_> {
     /// A packet of data with telemetry reaches its receiver.
     pub(super) fn traced_arrived(&mut self, number: u32, traced: &Traced) {
         let Some(flow) = self.live.get_mut(number) else { return };
+        let receiver = self.families[flow.family as usize].flow.way.to;
         let Some(telemetry) = &mut flow.telemetry else { return };
         if telemetry.nodes_due(self.now) {
             for index in 0..telemetry.route.len() {
@@ -31,7 +32,7 @@ impl World<'_> {
                 }
             }
         }
-        telemetry.arrived(self.now, traced);
+        telemetry.arrived(self.now, traced, self.trails.entry(receiver).or_default());
         self.report(number);
     }
 

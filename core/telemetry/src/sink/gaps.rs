@@ -1,12 +1,14 @@
 //! Missing numbers, with what the hops wrote on both sides of them.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use paceline_cc::{Nanos, Time};
 
 use super::{GUARD, JudgedGap, PATIENCE, REORDERED};
 use crate::classify::{CountedSpan, Drops, HopAtGap, LossSplit, Policed, judge};
 use crate::report::HopReport;
+use crate::trail::{Egress, Trail, egress};
 use crate::wire::{MAX_HOPS, NodeRecord};
 
 /// Most gaps that wait to be counted.
@@ -23,13 +25,6 @@ const MOST_STEP: u16 = i16::MAX as u16;
 const MEDIUM: f64 = 0.01;
 const MEMORY: f64 = 256.0;
 
-/// A node's egress.
-type Key = (u32, Option<u16>);
-
-fn key(record: &NodeRecord) -> Key {
-    (record.node, record.egress)
-}
-
 /// Consecutive missing numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Gap {
@@ -37,7 +32,7 @@ pub(super) struct Gap {
     /// The number behind it, which came.
     pub(super) end: u64,
     at: Time,
-    hops: Vec<(Key, HopAtGap)>,
+    hops: Vec<(Egress, HopAtGap)>,
     complete: bool,
     split: LossSplit,
     changed: bool,
@@ -52,7 +47,8 @@ impl Gap {
 
     /// When it is to be counted, if `hi` is the highest number that has come.
     pub(super) fn mature(&self, hi: u64) -> Time {
-        let awaits = |(_, hop): &(Key, HopAtGap)| hop.drops == Drops::Awaited || hop.policed == Some(Policed::Awaited);
+        let awaits =
+            |(_, hop): &(Egress, HopAtGap)| hop.drops == Drops::Awaited || hop.policed == Some(Policed::Awaited);
         let awaits = self.hops.iter().any(awaits);
         self.at + if !awaits && hi >= self.end + REORDERED - 1 { GUARD } else { PATIENCE }
     }
@@ -72,8 +68,10 @@ impl Gap {
 /// What is remembered of a hop.
 #[derive(Clone, Debug)]
 struct Known {
-    key: Key,
+    key: Egress,
     seen: Time,
+    /// Number of its newest record in the trail.
+    mark: Option<u64>,
     /// Its counter of drops, as far as [`Counter`] goes.
     counter: Option<Counter>,
     /// What its node has policed, as it reports it.
@@ -96,8 +94,17 @@ struct PolicedCount {
 }
 
 impl Known {
-    fn new(key: Key) -> Self {
-        Self { key, seen: Time::ZERO, counter: None, policed: None, limit: None, rate_100k: None, most_room: 0 }
+    fn new(key: Egress) -> Self {
+        Self {
+            key,
+            seen: Time::ZERO,
+            mark: None,
+            counter: None,
+            policed: None,
+            limit: None,
+            rate_100k: None,
+            most_room: 0,
+        }
     }
 }
 
@@ -126,6 +133,9 @@ impl Counter {
 /// A packet that came, beyond all before it.
 pub(super) struct Came {
     pub(super) now: Time,
+    /// Of this flow, and so many packets since the one before, this one included.
+    pub(super) flow: u32,
+    pub(super) sent: u64,
     /// Seconds between this packet's sending and that of the one before it.
     pub(super) waited: f64,
     pub(super) own_pps: f64,
@@ -181,12 +191,21 @@ impl Gaps {
         }
     }
 
-    /// Numbers from `first` to before `end` are missing between two packets with these records.
-    pub(super) fn open(&mut self, first: u64, end: u64, before: &[NodeRecord], after: &[NodeRecord], came: &Came) {
-        let find = |records: &[NodeRecord], wanted: Key| records.iter().find(|record| key(record) == wanted).copied();
-        let gone = before.iter().filter(|record| find(after, key(record)).is_none());
+    /// These numbers are missing between two packets with these records.
+    pub(super) fn open(
+        &mut self,
+        numbers: Range<u64>,
+        before: &[NodeRecord],
+        after: &[NodeRecord],
+        came: &Came,
+        trail: &Trail,
+    ) {
+        let Range { start: first, end } = numbers;
+        let find =
+            |records: &[NodeRecord], wanted: Egress| records.iter().find(|record| egress(record) == wanted).copied();
+        let gone = before.iter().filter(|record| find(after, egress(record)).is_none());
         let hops = after.iter().chain(gone).map(|record| {
-            let wanted = key(record);
+            let wanted = egress(record);
             let passed = record.arrival_pps.map_or(0.0, |pps| pps * came.waited);
             let counted = self
                 .known
@@ -196,7 +215,10 @@ impl Gaps {
             let polices = |known: &Known| known.key == wanted && known.policed.is_some();
             let policed = self.known.iter().any(polices).then_some(Policed::Awaited);
             let (before, after) = (find(before, wanted), find(after, wanted));
-            (wanted, HopAtGap { before, after, drops, policed, share: came.share(record), passed, buffer: came.buffer })
+            let share = came.share(record);
+            let gap = HopAtGap { before, after, drops, policed, share, passed, buffer: came.buffer };
+            let mark = self.known.iter().find(|known| known.key == wanted).and_then(|known| known.mark);
+            (wanted, trail.between(wanted, mark, came.now, gap, (end - first) as u32))
         });
         let (hops, complete, split) = (hops.collect(), came.complete, LossSplit::default());
         let mut gap = Gap { first, end, at: came.now, hops, complete, split, changed: true, missed: 0 };
@@ -205,10 +227,12 @@ impl Gaps {
     }
 
     /// Takes the counters of a packet's records, which end the spans of gaps before it, and the rooms.
-    pub(super) fn counters(&mut self, now: Time, records: &[NodeRecord], came: &Came) {
+    pub(super) fn counters(&mut self, records: &[NodeRecord], came: &Came, trail: &mut Trail) {
+        let now = came.now;
         for record in records {
-            let wanted = key(record);
+            let wanted = egress(record);
             let known = self.remember(wanted);
+            known.mark = Some(trail.push(now, record, came.flow, came.sent));
             let silent = now.since(known.seen) > SILENT;
             known.seen = now;
             known.most_room = known.most_room.max(record.room_packets.unwrap_or(0));
@@ -220,7 +244,7 @@ impl Gaps {
     }
 
     /// What is known of this hop, which may be new.
-    fn remember(&mut self, wanted: Key) -> &mut Known {
+    fn remember(&mut self, wanted: Egress) -> &mut Known {
         let index = self.known.iter().position(|known| known.key == wanted).unwrap_or_else(|| {
             if self.known.len() == MAX_KNOWN {
                 let oldest = (0..MAX_KNOWN).min_by_key(|index| self.known[*index].seen).unwrap_or(0);
@@ -233,7 +257,7 @@ impl Gaps {
     }
 
     /// A hop's span ends: what it dropped is given to the gaps that waited for it; `None`: its counter has started again.
-    fn span(&mut self, wanted: Key, drops: Option<u16>, share: f64) {
+    fn span(&mut self, wanted: Egress, drops: Option<u16>, share: f64) {
         let awaits = |gap: &Gap| gap.hops.iter().position(|(key, hop)| *key == wanted && hop.drops == Drops::Awaited);
         let waiting: Vec<(usize, usize)> =
             self.open.iter().enumerate().filter_map(|(index, gap)| Some((index, awaits(gap)?))).collect();
@@ -315,7 +339,7 @@ impl Gaps {
     }
 
     /// A node has policed `count` packets: its drops are those of the gaps that wait for it if they are enough for all of them.
-    fn policed(&mut self, wanted: Key, count: u16) {
+    fn policed(&mut self, wanted: Egress, count: u16) {
         let known = self.remember(wanted);
         let Some(before) = known.policed else {
             known.policed = Some(PolicedCount { count, left: 0 });
@@ -324,7 +348,7 @@ impl Gaps {
         // A count that steps further has been started again.
         let rise = Some(count.wrapping_sub(before.count)).filter(|rise| *rise <= MOST_STEP);
         let dropped = rise.map(|rise| u32::from(rise) + u32::from(before.left));
-        let waits = |(key, hop): &(Key, HopAtGap)| *key == wanted && hop.policed == Some(Policed::Awaited);
+        let waits = |(key, hop): &(Egress, HopAtGap)| *key == wanted && hop.policed == Some(Policed::Awaited);
         let waiting: Vec<(usize, usize)> =
             (0..).zip(&self.open).filter_map(|(index, gap)| Some((index, gap.hops.iter().position(waits)?))).collect();
         let missing: u32 = waiting.iter().map(|(gap, _)| self.open[*gap].missing() - self.open[*gap].split.queue).sum();
@@ -343,7 +367,7 @@ impl Gaps {
 
     /// What is known of the hop that wrote `record`.
     pub(super) fn hop(&self, record: &NodeRecord) -> HopReport {
-        let known = self.known.iter().find(|known| known.key == key(record));
+        let known = self.known.iter().find(|known| known.key == egress(record));
         let shown = known.map(|known| known.most_room).filter(|room| *room > 0);
         let of_packet = HopReport::of(record);
         let limit_pkts = known.and_then(|known| known.limit).or(shown);

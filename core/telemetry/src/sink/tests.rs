@@ -8,6 +8,7 @@ use crate::wire::Long;
 /// A packet a millisecond.
 struct Flow {
     sink: FlowSink,
+    trail: Trail,
     now: Time,
     seq: u32,
     reports: Vec<FlowReport>,
@@ -25,7 +26,7 @@ impl Flow {
     fn from(seq: u32) -> Self {
         let now = Time::from_millis(1000);
         let config = SinkConfig { flow: 9, synced: true, ..SinkConfig::default() };
-        Self { sink: FlowSink::new(config, now), now, seq, reports: Vec::new() }
+        Self { sink: FlowSink::new(config, now), trail: Trail::default(), now, seq, reports: Vec::new() }
     }
 
     fn poll(&mut self) {
@@ -46,7 +47,7 @@ impl Flow {
     fn packet(&mut self, record: NodeRecord) {
         self.wait(1);
         let edge = Edge { segs: 1, seq: self.seq, sent_us: self.sent_us(), cwnd: Some(20), long: None };
-        self.sink.arrive(self.now, &edge, 1, &[record]);
+        self.sink.arrive(self.now, &edge, 1, &[record], &mut self.trail);
         self.poll();
         self.seq = self.seq.wrapping_add(1);
     }
@@ -234,13 +235,13 @@ fn a_hop_that_found_no_room_to_write_makes_the_reason_unknown() {
     let edge = Edge { segs: 1, seq: flow.seq, sent_us: flow.sent_us(), ..Edge::default() };
     let mut header = TelemetryHeader::new(crate::RecordProfile::Lean, 1, edge);
     (header.overflow, header.records) = (true, vec![room(50)]);
-    flow.sink.header(flow.now, &header, 1);
+    flow.sink.header(flow.now, &header, 1, &mut flow.trail);
     flow.seq += 1;
     flow.packets(20, room(50));
     assert_eq!(flow.counted().2, LossSplit { unknown: 1, ..LossSplit::default() });
     // Without the edge-to-edge option nothing is said.
     header.edge = None;
-    flow.sink.header(flow.now, &header, 1);
+    flow.sink.header(flow.now, &header, 1, &mut flow.trail);
     assert_eq!(flow.sink.next_timeout(), Time::NEVER);
 }
 
@@ -252,7 +253,7 @@ fn what_comes_late_is_not_lost_and_what_comes_too_late_is_said() {
     flow.packets(2, room(50));
     let late = |flow: &mut Flow, seq: u32| {
         let edge = Edge { segs: 1, seq, sent_us: flow.sent_us(), ..Edge::default() };
-        flow.sink.arrive(flow.now, &edge, 1, &[room(50)]);
+        flow.sink.arrive(flow.now, &edge, 1, &[room(50)], &mut flow.trail);
     };
     late(&mut flow, 21);
     flow.packets(40, room(50));
@@ -271,8 +272,8 @@ fn numbers_of_a_buffer_are_those_of_its_segments() {
         flow.wait(1);
         let edge = Edge { segs: 10, seq, sent_us: flow.sent_us(), ..Edge::default() };
         // In two pieces, as a receiving host may join them.
-        flow.sink.arrive(flow.now, &edge, 3, &[room(50)]);
-        flow.sink.arrive(flow.now, &edge, came - 3, &[room(50)]);
+        flow.sink.arrive(flow.now, &edge, 3, &[room(50)], &mut flow.trail);
+        flow.sink.arrive(flow.now, &edge, came - 3, &[room(50)], &mut flow.trail);
         flow.poll();
         seq = seq.wrapping_add(10);
     }
@@ -324,7 +325,7 @@ fn reports_are_bounded_whatever_comes() {
     for _ in 0..20_000 {
         flow.now += Nanos::from_micros(50);
         let edge = Edge { segs: 1, seq: flow.seq, sent_us: flow.sent_us(), ..Edge::default() };
-        flow.sink.arrive(flow.now, &edge, 1, &[room(50)]);
+        flow.sink.arrive(flow.now, &edge, 1, &[room(50)], &mut flow.trail);
         flow.poll();
         flow.seq += 2;
     }
@@ -343,7 +344,7 @@ fn limits_come_from_the_nodes_and_the_bottleneck_fills_first() {
     for seq in 0..12 {
         flow.wait(1);
         let edge = Edge { segs: 1, seq, sent_us: flow.sent_us(), ..Edge::default() };
-        flow.sink.arrive(flow.now, &edge, 1, &[wide, narrow]);
+        flow.sink.arrive(flow.now, &edge, 1, &[wide, narrow], &mut flow.trail);
         flow.poll();
         let hop = HopReport { node: 2, eg: Some(2), limit_pkts: Some(60), ..HopReport::default() };
         flow.sink.node(&NodeReport { node: 2, hops: vec![hop], ..NodeReport::default() });
@@ -357,14 +358,14 @@ fn limits_come_from_the_nodes_and_the_bottleneck_fills_first() {
 
 #[test]
 fn clocks_that_differ_give_delays_above_the_smallest() {
-    let mut sink = FlowSink::new(SinkConfig::default(), Time::ZERO);
+    let (mut sink, mut trail) = (FlowSink::new(SinkConfig::default(), Time::ZERO), Trail::default());
     let mut report = None;
     for seq in 0..10u32 {
         // Sent each millisecond by a clock that is an hour ahead; each second packet takes 3 ms more.
         let late = 3000 * (seq % 2);
         let now = Time::from_nanos(u64::from(seq * 10_000 + late) * 1000);
         let edge = Edge { segs: 1, seq, sent_us: 3_600_000_000u32.wrapping_add(seq * 10_000), ..Edge::default() };
-        sink.arrive(now, &edge, 1, &[]);
+        sink.arrive(now, &edge, 1, &[], &mut trail);
         report = sink.poll(now).or(report);
     }
     let report = report.unwrap();
@@ -379,7 +380,7 @@ fn the_long_form_says_how_long_congestion_counts() {
     let long = Some(Long { srtt_64us: 10_000, ..Long::default() });
     flow.packets(20, room(1));
     let edge = Edge { segs: 1, seq: flow.seq, sent_us: flow.sent_us(), cwnd: None, long };
-    flow.sink.arrive(flow.now, &edge, 1, &[room(1)]);
+    flow.sink.arrive(flow.now, &edge, 1, &[room(1)], &mut flow.trail);
     flow.seq += 1;
     flow.lose(1);
     flow.packet(room(1));
@@ -393,14 +394,14 @@ proptest! {
     /// Whatever comes: nothing panics, what is counted adds up, lists are bounded.
     #[test]
     fn any_packets(packets in collection::vec((any::<u32>(), any::<u8>(), any::<u8>(), 0u64..200, 0u32..300, any::<u16>(), 0usize..4), 1..400), near in any::<bool>()) {
-        let mut sink = FlowSink::new(SinkConfig::default(), Time::ZERO);
+        let (mut sink, mut trail) = (FlowSink::new(SinkConfig::default(), Time::ZERO), Trail::default());
         let (mut now, mut last) = (Time::ZERO, 0);
         for (seq, segs, wire, millis, packets, dropped, hops) in packets {
             now += Nanos::from_millis(millis / 20);
             let seq = if near { last + seq % 50 } else { seq };
             last = last.wrapping_add(seq % 7);
             let record = NodeRecord { node: u32::from(dropped) % 5, flow_dropped: Some(dropped), ..room(packets) };
-            sink.arrive(now, &Edge { segs, seq, sent_us: seq, cwnd: None, long: None }, wire, &vec![record; 6 * hops]);
+            sink.arrive(now, &Edge { segs, seq, sent_us: seq, cwnd: None, long: None }, wire, &vec![record; 6 * hops], &mut trail);
             if let Some(report) = sink.poll(now) {
                 prop_assert!(report.check().is_ok());
                 prop_assert!(report.to_json().len() < crate::report::MAX_OCTETS);
