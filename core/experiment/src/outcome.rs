@@ -170,6 +170,8 @@ pub struct RouterOutcome {
     pub node: u32,
     /// Its counters.
     pub stats: RouterStats,
+    /// Bytes of its tables at the end.
+    pub memory: usize,
 }
 
 /// What a run leaves behind.

@@ -174,6 +174,8 @@ pub struct Counts {
     pub refused: u64,
     /// Bursts that could not be read from the store.
     pub unread: u64,
+    /// Bytes of its router's tables ([`Router::memory`]), those that all threads share counted for each.
+    pub tables: usize,
     /// Of the store in the kernel, where there is one. What it answered is among the others, too.
     pub kernel: Option<KernelStoreFigures>,
 }
@@ -385,6 +387,7 @@ impl Shared {
             all.sent_bytes += one.sent_bytes;
             all.refused += one.refused;
             all.unread += one.unread;
+            all.tables += one.tables;
         }
         all.kernel = *self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = &all.kernel {

@@ -35,8 +35,8 @@ impl Content {
     /// What the routers have done.
     pub(super) fn outcomes(&self, nodes: &Nodes) -> Vec<RouterOutcome> {
         let outcome = |(node, router): (&u32, &NodeId<RouterNode>)| {
-            let stats = *nodes.get(*router).stats();
-            RouterOutcome { node: *node, stats }
+            let router = nodes.get(*router);
+            RouterOutcome { node: *node, stats: *router.stats(), memory: router.memory() }
         };
         self.routers.iter().map(outcome).collect()
     }

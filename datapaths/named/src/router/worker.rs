@@ -196,6 +196,7 @@ impl Worker {
         self.counts.router = *self.router.stats();
         self.counts.queued = self.router.queued();
         self.counts.awaited = self.router.awaited() as u64;
+        self.counts.tables = self.router.memory();
         self.counts.refused += std::mem::take(&mut self.batch.refused);
         if let Some(place) = shared.counts().get_mut(index) {
             *place = self.counts;

@@ -1,7 +1,7 @@
 //! Liu, Zeng, Han and Sun, "Toward Information-Centric Networking Receiver-Driven Transmission Mechanism over Wireless Local Area
 //! Network" (2021).
 //!
-//! Most of the paper's results are curves: claims are what its text says of them. Of table 1 the simulator has the memory; the processor
+//! Most of the paper's results are curves: claims are what its text says of them. Of table 1 the memory is here; the processor
 //! time of a server is a bench of its own (`scripts/bench-icn`, `docs/results/icn.md`). Several sources of one object, an address that changes and
 //! a cache run in the same simulator, as nodes beside no flow ([`network`]).
 //!
@@ -68,6 +68,7 @@ static LINK: File = file!("icn/link.toml");
 static STEPS: File = file!("icn/steps.toml");
 static SHARE: File = file!("icn/share.toml");
 static BESIDE: File = file!("icn/beside.toml");
+static USERS: File = file!("icn/users.toml");
 static W1: File = file!("wifi/w1.toml");
 static W2: File = file!("wifi/w2.toml");
 static W3: File = file!("wifi/w3.toml");
@@ -85,9 +86,21 @@ mod tests {
 
     #[test]
     fn the_scenarios_run_as_they_are() {
-        for file in
-            [&REQUESTS, &LINK, &STEPS, &SHARE, &BESIDE, &W1, &W2, &W3, &W4, &W4_COMPETITOR, &W5_FLOWS, &W5_STATIONS]
-        {
+        for file in [
+            &REQUESTS,
+            &LINK,
+            &STEPS,
+            &SHARE,
+            &BESIDE,
+            &USERS,
+            &W1,
+            &W2,
+            &W3,
+            &W4,
+            &W4_COMPETITOR,
+            &W5_FLOWS,
+            &W5_STATIONS,
+        ] {
             let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file.path);
             assert_eq!(std::fs::read_to_string(&there).unwrap(), file.text, "{}", file.path);
             let plans = Source::from_text(file.path, file.text, Options::default()).plans();

@@ -98,7 +98,10 @@ impl Routers {
     /// # Errors
     /// [`TestbedError::Router`]: what ended one early.
     pub(super) fn stop(self) -> Result<Vec<RouterOutcome>, TestbedError> {
-        let stop = |(node, server): (u32, Server)| Ok(RouterOutcome { node, stats: server.stop()?.router });
+        let stop = |(node, server): (u32, Server)| {
+            let counts = server.stop()?;
+            Ok(RouterOutcome { node, stats: counts.router, memory: counts.tables })
+        };
         self.servers.into_iter().map(stop).collect()
     }
 }

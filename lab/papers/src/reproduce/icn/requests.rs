@@ -15,24 +15,25 @@ fn contestant(rate: u32, units: u32) -> String {
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let pairs: Vec<(u32, u32)> = RATES.iter().flat_map(|rate| UNITS.iter().map(|units| (*rate, *units))).collect();
     let setup = |&(rate, units): &(u32, u32)| Setup::new(&REQUESTS, &contestant(rate, units));
-    let ran = Ran::conduct(bench, pairs.iter().map(setup).collect())?;
-    let got = |at: usize| ran.value(at, Run::all);
-    let claims = UNITS.iter().enumerate().map(|(column, units)| {
-        let cells = RATES.iter().enumerate().map(|(row, rate)| {
-            let (at, asked) = (row * UNITS.len() + column, f64::from(*rate));
-            let ours = format!("{} of {rate} Mbit/s", short(got(at)));
-            ran.cell(at, format!("{rate} Mbit/s"), ours, (got(at) / asked - 1.0).abs() <= 0.01)
+    let setups: Vec<Setup> = pairs.iter().map(setup).collect();
+    Ran::conduct(bench, &setups, |ran| {
+        let got = |at: usize| ran.value(at, Run::all);
+        let claims = UNITS.iter().enumerate().map(|(column, units)| {
+            let cells = RATES.iter().enumerate().map(|(row, rate)| {
+                let (at, asked) = (row * UNITS.len() + column, f64::from(*rate));
+                let ours = format!("{} of {rate} Mbit/s", short(got(at)));
+                ran.cell(at, format!("{rate} Mbit/s"), ours, (got(at) / asked - 1.0).abs() <= 0.01)
+            });
+            let paper = if *units <= 2 { "falls short, more at higher rates" } else { "meets the rate" };
+            let text =
+                format!("requests of {units} units bring the rate that they ask for, within 1 % (the bound is ours)");
+            claim(&text, &contestant(RATES[0], *units), paper, cells.collect())
         });
-        let paper = if *units <= 2 { "falls short, more at higher rates" } else { "meets the rate" };
-        let text =
-            format!("requests of {units} units bring the rate that they ask for, within 1 % (the bound is ours)");
-        claim(&text, &contestant(RATES[0], *units), paper, cells.collect())
-    });
-    let row = |(row, rate): (usize, &u32)| {
-        let values: [String; UNITS.len()] = std::array::from_fn(|column| short(got(row * UNITS.len() + column)));
-        plain(format!("{rate} Mbit/s"), values)
-    };
-    Ok(ran.found(Findings {
+        let row = |(row, rate): (usize, &u32)| {
+            let values: [String; UNITS.len()] = std::array::from_fn(|column| short(got(row * UNITS.len() + column)));
+            plain(format!("{rate} Mbit/s"), values)
+        };
+        Findings {
         setup: vec![
             "The paper's throughput falls short because its timer counts from when it fired; ours counts from the deadline before. What \
              small requests cost on the air is in docs/results/wifi.md."
@@ -47,5 +48,6 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
         )],
         scenarios: vec![&REQUESTS],
         ..Findings::default()
-    }))
+}
+    })
 }

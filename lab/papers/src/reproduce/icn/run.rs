@@ -62,22 +62,32 @@ impl Run {
 }
 
 /// Setups and their runs.
-pub(super) struct Ran {
-    pub(super) setups: Vec<Setup>,
+pub(super) struct Ran<'a> {
+    pub(super) setups: &'a [Setup],
     pub(super) runs: Vec<Vec<Run>>,
-    /// The same in the simulator, where these are of real time.
-    simulated: Option<Vec<Vec<Run>>>,
 }
 
-/// Real against simulated (goal of ours).
+/// Real against simulated (goals of ours): shares, and what delays may differ by at least, ms.
 const AGREE: f64 = 0.1;
+const SLACK_MS: f64 = 1.0;
 
-impl Ran {
-    pub(super) fn conduct(bench: &Bench<'_>, setups: Vec<Setup>) -> Result<Self, ReproduceError> {
-        let runs = bench.run(&setups, |_, run| Run::of(run))?;
-        let again = || bench.simulated(|bench| bench.run(&setups, |_, run| Run::of(run)));
-        let simulated = bench.is_real().then(again).transpose()?;
-        Ok(Self { setups, runs, simulated })
+impl Ran<'_> {
+    /// Runs setups, and tells what `find` finds in them; in real time beside what it finds in the simulator, with how far these are apart.
+    pub(super) fn conduct(
+        bench: &Bench<'_>,
+        setups: &[Setup],
+        find: impl Fn(&Ran<'_>) -> Findings,
+    ) -> Result<Findings, ReproduceError> {
+        let run = |bench: &Bench<'_>| bench.run(setups, |_, run| Run::of(run));
+        let ran = Ran { setups, runs: run(bench)? };
+        let found = find(&ran);
+        if !bench.is_real() {
+            return Ok(found);
+        }
+        let simulated = Ran { setups, runs: bench.simulated(run)? };
+        let mut found = beside(found, find(&simulated));
+        ran.agree(&simulated, &mut found);
+        Ok(found)
     }
 
     pub(super) fn median(&self, setup: usize, figure: impl Fn(&Run) -> f64) -> Median {
@@ -95,27 +105,49 @@ impl Ran {
         }
         self.setups[setup].cell(name, ours, holds)
     }
-    /// What was found; of real time also how far it is from the simulator.
-    pub(super) fn found(&self, mut findings: Findings) -> Findings {
-        let Some(simulated) = &self.simulated else { return findings };
-        let cell = |setup: usize| {
-            let (real, simulated) = (typical(&self.runs[setup], Run::all), typical(&simulated[setup], Run::all));
-            let ours = format!("{} Mbit/s, simulated {}", short(real), short(simulated));
-            self.cell(setup, self.setups[setup].name(), ours, (real / simulated - 1.0).abs() <= AGREE)
+
+    /// How far these, of real time, are from the simulator's.
+    fn agree(&self, simulated: &Self, findings: &mut Findings) {
+        let mut say = |text: &str, unit: &str, figure: fn(&Run) -> f64, slack: f64| {
+            let cell = |setup: usize| {
+                let (real, simulated) = (self.value(setup, figure), simulated.value(setup, figure));
+                let apart = (real - simulated).abs();
+                let ours = format!("{} {unit}; simulated {} {unit}", short(real), short(simulated));
+                self.cell(setup, self.setups[setup].name(), ours, apart <= AGREE * simulated || apart < slack)
+            };
+            findings.claims.push(claim(text, super::OURS, "", (0..self.setups.len()).map(cell).collect()));
         };
-        let text = "throughput in real time is that of the simulator, within 10 % (goal of ours)";
-        findings.claims.push(claim(text, super::OURS, "", (0..self.setups.len()).map(cell).collect()));
+        say("throughput in real time is that of the simulator, within 10 % (goal of ours)", "Mbit/s", Run::all, 0.0);
+        say(
+            "the 95th percentile of the RTT in real time is that of the simulator, within 10 % or 1 ms (goal of ours)",
+            "ms",
+            |run| run.rtt[1],
+            SLACK_MS,
+        );
         let row = |setup: usize| {
-            let (simulated, real) = (&simulated[setup], &self.runs[setup]);
-            let both = |(_, figure): Figure| [simulated, real].map(|runs| short(typical(runs, figure)));
+            let both = |(_, figure): Figure| [simulated, self].map(|ran| short(ran.value(setup, figure)));
             let values = FIGURES.into_iter().take(3).flat_map(both);
             (self.setups[setup].name(), values.map(|value| (value, String::new())).collect())
         };
         let columns = ["Mbit/s", "real", "RTT p50, ms", "real", "RTT p95, ms", "real"];
         let rows = (0..self.setups.len()).map(row);
         findings.tables.push(Table::new("Simulated and real", "Medians over runs.", columns, rows));
-        findings
     }
+}
+
+/// What was found in real time, with what the same finds in the simulator in each cell, and its drawings.
+pub(super) fn beside(real: Findings, simulated: Findings) -> Findings {
+    let both = |(mut claim, other): (Claim, Claim)| {
+        let mut cells = std::mem::take(&mut claim.cells);
+        for (cell, other) in cells.iter_mut().zip(other.cells) {
+            cell.ours.push_str(&format!("; simulated {}", other.ours));
+        }
+        claim.got_worst(cells)
+    };
+    let claims = real.claims.into_iter().zip(simulated.claims).map(both).collect();
+    let drawn = simulated.drawings.into_iter();
+    let drawn = drawn.map(|drawing| Drawing { title: format!("{}, simulated", drawing.title), ..drawing });
+    Findings { claims, drawings: real.drawings.into_iter().chain(drawn).collect(), ..real }
 }
 
 /// A claim of these cells, which says what the first that misses found, or the last.

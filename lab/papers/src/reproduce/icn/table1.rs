@@ -1,43 +1,35 @@
 //! Table 1: what a server needs. Its memory is what the tables of a router have after one receiver and after 10,000; processor time is
-//! measured by `scripts/bench-icn`, beside nginx over the kernel's TCP, since it belongs to real sockets on a quiet machine.
+//! measured by `scripts/bench-icn`, beside nginx over the kernel's TCP, on a quiet machine.
 
 use crate::reproduce::prelude::*;
-use paceline_experiment::Seed;
-use paceline_experiment::icn::SyntheticObject;
 
-use super::OURS;
-use super::network::Links;
-use super::run::{self, claim};
+use super::run::{self, beside, claim};
+use super::{OURS, USERS};
 
-/// Receivers, and bytes that each fetches.
+/// Receivers.
 const RECEIVERS: [usize; 3] = [1, 100, 10_000];
-const BYTES: u64 = 20_000;
-/// Between the starts of two: they overlap (a fetch takes some 30 ms).
-const APART: Nanos = Nanos::from_micros(100);
 
-/// Bytes of a router's tables after this many receivers, and how many of them got their object.
-fn memory(receivers: usize) -> (usize, usize) {
-    let mut links = Links::new(1);
-    let down = "rate = \"10 Gbit/s\"\ndelay = \"5ms\"\nqueue = \"droptail:packets=10000\"";
-    links.link(["router", "user"], down, "delay = \"5ms\"");
-    let mut network = links.world(60);
-    let object = SyntheticObject::new(BYTES, Seed(1));
-    let router = network.router("router", std::slice::from_ref(&object));
-    let mut fetches = Vec::new();
-    for _ in 0..receivers {
-        fetches.push(network.receiver("user", &object, &[router]));
-        network.world.run_until(network.world.now() + APART);
-    }
-    network.world.run_until(network.world.now() + Nanos::from_secs(30));
-    let whole = fetches.iter().filter(|fetch| network.world.node(**fetch).is_whole()).count();
-    (network.world.node(router).memory(), whole)
-}
+/// Bytes of a router's tables after the receivers, and how many of these got their object; the worst of the runs.
+type Kept = (usize, usize);
 
 pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
-    if let Some(refused) = bench.virtual_only() {
-        return Ok(refused);
-    }
-    let found = RECEIVERS.map(memory);
+    let setup = |receivers: usize| {
+        Setup::new(&USERS, OURS).set("flows.0.workload.poisson.count", &receivers.to_string()).whole()
+    };
+    let setups = RECEIVERS.map(setup);
+    let kept = |_: &Setup, run: &Finished<'_>| -> Kept {
+        let memory = run.outcome.routers.iter().map(|router| router.memory).sum();
+        (memory, run.flow(0).completions.len())
+    };
+    let conducted = |bench: &Bench<'_>| bench.run(&setups, kept);
+    let here = found(&conducted(bench)?);
+    if bench.is_real() { Ok(beside(here, found(&bench.simulated(conducted)?))) } else { Ok(here) }
+}
+
+/// What the runs say, by how many receivers they had.
+fn found(runs: &[Vec<Kept>]) -> Findings {
+    let worst = |(bytes, whole): Kept, run: &Kept| (bytes.max(run.0), whole.min(run.1));
+    let found: Vec<Kept> = runs.iter().map(|runs| runs.iter().fold((0, usize::MAX), worst)).collect();
     let cell = |at: usize| {
         let ((bytes, whole), (first, _)) = (found[at], found[0]);
         let ours = format!("{} bytes more than after one; {whole} objects", bytes as i64 - first as i64);
@@ -47,7 +39,7 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let text = "a router keeps nothing of a receiver: its tables have as many bytes after any number of them";
     let row = |at: usize| plain(RECEIVERS[at].to_string(), [found[at].0, found[at].1].map(|count| count.to_string()));
     let paper = |name: &str, cells: [&str; 4]| plain(name, cells.map(str::to_owned));
-    Ok(Findings {
+    Findings {
         setup: vec![
             "Processor time is measured by scripts/bench-icn (docs/results/icn.md): it belongs to real sockets on a quiet machine. Here: the \
              memory of a router's tables, as the product makes them."
@@ -72,6 +64,8 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
                 ],
             ),
         ],
+        whole: true,
+        scenarios: vec![&USERS],
         ..Findings::default()
-    })
+    }
 }
