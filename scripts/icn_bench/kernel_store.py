@@ -18,10 +18,9 @@ NUMBERS = f"import urllib.request; print(urllib.request.urlopen('http://{METRICS
 def rows(args):
     """What is measured."""
     found = {}
-    if args.kernel_store and args.coalesce:
+    if args.kernel_store:
         found["kernel 1 unit"] = {"us": args.coalesce}
         found["kernel frames"] = {"us": args.coalesce, "units": HOT, "rate": args.rate * 125_000 / UNIT}
-    if args.kernel_store:
         found["kernel saturated"] = {"us": 0, "units": HOT}
     if args.kernel_store and args.apart:
         found["kernel saturated apart"] = {"us": 0, "units": COLD, "warm": FILLED}
