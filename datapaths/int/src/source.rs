@@ -7,21 +7,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, Object};
-use paceline_telemetry::{RecordProfile, Tuple};
+use paceline_telemetry::{Edge, Long, RecordProfile, TelemetryHeader, Tuple};
 
 use crate::attach::{Attached, Place, Side, attach};
 use crate::counters::counters;
 use crate::flows::FlowMaps;
 use crate::interface::Interface;
-use crate::load::{load, map, refused, words};
+use crate::load::{load, map, missing, refused, words};
 use crate::{HeaderClock, Hook, NodeError};
 
 const ROLE: &str = "source";
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/source.bpf.o"));
 /// Longest header that hops look at (src/bpf/wire.h).
 pub(crate) const HEADER_MAX: usize = 256;
-/// Entries of the maps that select.
-const SELECTED_MAX: usize = 1024;
+/// Entries of the map of addresses.
+const ADDRESSES_MAX: usize = 1024;
+/// Which ports select: a bit for each.
+const PORTS: &str = ".rodata.ports";
 
 counters! {
     /// What a source has counted. Packets are packets on the wire: a buffer that is segmented later counts as its segments.
@@ -107,10 +109,13 @@ impl Default for SourceOptions {
     }
 }
 
+/// Octets of a header in front of the room for records.
+const TRACE: usize = 16;
+
 /// Octets of a header of `profile` with room for this many hops: the long form of the edge option is in full ones (the format, 3.4).
 pub(crate) const fn octets(profile: RecordProfile, hops: u8) -> usize {
     let edge = if matches!(profile, RecordProfile::Full) { 24 } else { 16 };
-    (16 + 4 * profile.words() * hops as usize + edge).next_multiple_of(8)
+    (TRACE + 4 * profile.words() * hops as usize + edge).next_multiple_of(8)
 }
 
 impl SourceOptions {
@@ -131,8 +136,8 @@ impl SourceOptions {
         if self.one_in == 0 {
             return wrong("one in", "0 is not a share; take 1 or more".to_owned());
         }
-        if self.ports.len() > SELECTED_MAX || self.addresses.len() > SELECTED_MAX {
-            return wrong("ports, addresses", format!("there are more than {SELECTED_MAX}"));
+        if self.addresses.len() > ADDRESSES_MAX {
+            return wrong("addresses", format!("there are more than {ADDRESSES_MAX}"));
         }
         if let Some((address, length)) = self.addresses.iter().find(|(_, length)| *length > 128) {
             return wrong("addresses", format!("{address}/{length} is not a prefix; lengths are 0 to 128"));
@@ -142,16 +147,12 @@ impl SourceOptions {
 
     /// `config` of src/bpf/source.h.
     fn config(&self, interface: &Interface) -> Vec<u8> {
-        let octets = |profile| octets(profile, self.hops) as u32;
         let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX).max(1);
-        words(&[
-            interface.l2,
-            self.profile.trace_type() << 8,
-            self.profile.words() as u32,
-            octets(self.profile),
-            octets(RecordProfile::Full),
-            if self.profile == RecordProfile::Full { 1 } else { self.full_every },
-            u32::from(self.hops),
+        let full_every = if self.profile == RecordProfile::Full { 1 } else { self.full_every };
+        // A full header that no packet has need not fit.
+        let full = if full_every > 0 { template(RecordProfile::Full, self.hops) } else { [0; 8] };
+        let rest = [
+            full_every,
             self.one_in,
             u32::from(!self.ports.is_empty()),
             u32::from(!self.addresses.is_empty()),
@@ -160,9 +161,30 @@ impl SourceOptions {
             u32::from(self.clock == HeaderClock::Tai),
             self.patience.map_or(0, millis),
             millis(self.pause),
-            u32::from(!(self.profile.words() * usize::from(self.hops)).is_multiple_of(2)),
-        ])
+        ];
+        words(&[&[interface.l2][..], &template(self.profile, self.hops), &full, &rest].concat())
     }
+
+    /// `ports` of src/bpf/source.h: a bit for each port, by the number that the program reads from packets.
+    fn port_bits(&self) -> Vec<u8> {
+        let mut bits = vec![0; (usize::from(u16::MAX) + 1) / 32];
+        for port in self.ports.iter().map(|port| usize::from(port.to_be())) {
+            bits[port / 32] |= 1 << (port % 32);
+        }
+        words(&bits)
+    }
+}
+
+/// `struct template` of src/bpf/source.h: the header of a packet of which nothing is known.
+fn template(profile: RecordProfile, hops: u8) -> [u32; 8] {
+    let long = (profile == RecordProfile::Full).then(Long::default);
+    let edge = Edge { long, ..Edge::default() };
+    let header = TelemetryHeader::new(profile, hops, edge).encode();
+    let word =
+        |at: usize| header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_ne_bytes(*word));
+    let edge_at = TRACE + 4 * profile.words() * usize::from(hops);
+    let behind = edge_at + edge.octets();
+    [header.len() as u32, edge_at as u32, word(0), word(4), word(8), word(12), word(edge_at), word(behind)]
 }
 
 /// A source at an interface. Dropping it takes it away, as the end of the process does, however that ends.
@@ -189,12 +211,13 @@ impl SourceNode {
                 reason: format!("{}: {source}; give a folder of the mounted cgroup v2", place.display()),
             })?),
         };
-        let mut object = load(ROLE, OBJECT, &options.config(&interface), |_| Ok(()))?;
+        let mut object = load(ROLE, OBJECT, &options.config(&interface), |object| {
+            let mut ports = object.maps_mut().find(|map| map.name() == PORTS).ok_or_else(missing)?;
+            let place = ports.initial_value_mut().ok_or_else(missing)?;
+            place.copy_from_slice(&options.port_bits());
+            Ok(())
+        })?;
         let select = |object: &Object| {
-            let ports = map(object, "ports")?;
-            for port in &options.ports {
-                ports.update(&port.to_be_bytes(), &[1], MapFlags::ANY)?;
-            }
             let addresses = map(object, "addresses")?;
             for (address, length) in &options.addresses {
                 let mut key = u32::from(*length).to_ne_bytes().to_vec();
@@ -276,10 +299,10 @@ mod tests {
         assert_eq!(octets(RecordProfile::Full, 2), 120);
         for profile in RecordProfile::ALL {
             for hops in 1..=6 {
-                let long = paceline_telemetry::Long { flow: 1, ssthresh: 2, srtt_64us: 3 };
+                let long = Long { flow: 1, ssthresh: 2, srtt_64us: 3 };
                 let long = (profile == RecordProfile::Full).then_some(long);
-                let edge = paceline_telemetry::Edge { segs: 1, long, ..Default::default() };
-                let header = paceline_telemetry::TelemetryHeader::new(profile, hops, edge);
+                let edge = Edge { segs: 1, long, ..Default::default() };
+                let header = TelemetryHeader::new(profile, hops, edge);
                 assert_eq!(header.octets(), octets(profile, hops), "{profile:?} {hops}");
             }
         }

@@ -278,14 +278,14 @@ struct pl_tuple {
 			*of += by;                          \
 	}
 
-/* Packets on the wire that a buffer stands for. What changes a header leaves it to be counted again. */
+/* Packets on the wire that a buffer stands for: as the kernel has counted, which what changes a header leaves to be done again. */
 static __always_inline __u32 wire_packets(struct __sk_buff *skb, __u32 headers)
 {
-	__u32 size = skb->gso_size;
+	__u32 size = skb->gso_size, counted = skb->gso_segs;
 
 	if (!size || skb->len <= headers)
 		return 1;
-	return (skb->len - headers + size - 1) / size;
+	return counted ? counted : (skb->len - headers + size - 1) / size;
 }
 
 #endif

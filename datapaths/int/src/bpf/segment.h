@@ -92,7 +92,6 @@ static __always_inline void learn(struct __sk_buff *skb, __u32 length)
 	struct pl_tuple tuple = {};
 	struct path *path;
 	struct flow *flow;
-	struct to to;
 	__u64 now;
 
 	if (bpf_skb_load_bytes(skb, at, &said, size) || said.icmp.type != ICMPV6_PKT_TOOBIG)
@@ -104,14 +103,12 @@ static __always_inline void learn(struct __sk_buff *skb, __u32 length)
 		return;
 	copy_address(tuple.source, said.ip.saddr);
 	copy_address(tuple.destination, said.ip.daddr);
-	copy_address(to.address, said.ip.daddr);
 	if (bpf_skb_load_bytes(skb, at, &tcp, sizeof(tcp)))
 		return;
 	tuple.source_port = tcp.ports[0];
 	tuple.destination_port = tcp.ports[1];
 	flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
-	path = bpf_map_lookup_elem(&paths, &to);
-	if (!flow || !path)
+	if (!flow)
 		return;
 	mtu = bpf_ntohl(said.icmp.mtu);
 	if (sizeof(struct ipv6hdr) + bpf_ntohs(said.ip.payload_len) <= mtu || !is_on_its_way(skb, &tuple, flow, bpf_ntohl(tcp.sequence)) ||
@@ -124,8 +121,13 @@ static __always_inline void learn(struct __sk_buff *skb, __u32 length)
 	now = bpf_ktime_get_ns();
 	if (is_fresh(flow->mtu, flow->mtu_ns, now) && flow->mtu <= mtu)
 		return;
-	path->mtu = flow->mtu = mtu;
-	path->at_ns = flow->mtu_ns = now;
+	flow->mtu = mtu;
+	flow->mtu_ns = now;
+	path = path_of(&tuple);
+	if (path) {
+		path->mtu = mtu;
+		path->at_ns = now;
+	}
 	count(PATH_MTUS, 1);
 }
 

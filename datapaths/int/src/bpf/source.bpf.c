@@ -69,7 +69,6 @@ static __always_inline int is_tcp(struct __sk_buff *skb, struct packet *packet)
 /* What a buffer is, and where it goes. */
 struct leaving {
 	const struct pl_tuple *tuple;
-	struct to *to;
 	__u64 now;
 	__u32 packets;
 	/* Packets that have left and are not acknowledged. */
@@ -98,7 +97,7 @@ static __always_inline int waits_from(struct flow *flow, __u32 state, __u64 now)
 /* When a report of any flow to the same address came last, if that is not long ago; else 0. */
 static __always_inline __u64 heard_at(const struct leaving *leaving)
 {
-	__u64 *heard = bpf_map_lookup_elem(&pl_int_heard, leaving->to);
+	__u64 *heard = bpf_map_lookup_elem(&pl_int_heard, leaving->tuple->destination);
 
 	return heard && leaving->now - *heard < HEARD_NS ? *heard : 0;
 }
@@ -167,37 +166,53 @@ static __always_inline int may_begin(struct flow *flow, struct path *path, const
 	return waits_from(flow, ASKING, now);
 }
 
-/* Whether there may be a header, as reports come or do not: never worse than without, on a path that drops packets with one. */
-static __always_inline int may_insert(struct flow *flow, struct path *path, const struct leaving *leaving)
+/* Whether a flow that has headers may have another: 1, 0; -1: it is to be given up. */
+static __always_inline int goes_on(struct flow *flow, const struct leaving *leaving)
 {
 	__u64 now = leaving->now, patience = config.patience_ms * 1000000ULL;
+
+	/* A quarter, so that few packets ask. */
+	if (leaving->again) {
+		if (has_report(leaving, now - patience / 4))
+			return 1;
+		waits_from(flow, ASKING, now);
+		return 0;
+	}
+	/* Nothing is outstanding: what came before has arrived, and is no longer waited for. */
+	if (flow->reported && !leaving->outstanding)
+		return waits_from(flow, OPEN, now);
+	if (now - flow->waiting_ns < patience / 4)
+		return 1;
+	if (has_report(leaving, flow->waiting_ns)) {
+		flow->reported = 1;
+		return waits_from(flow, OPEN, now);
+	}
+	/* Fewer may all be lost on a radio, while the flow waits for its timeouts. */
+	return now - flow->waiting_ns < patience || flow->headers - flow->waiting_headers < UNANSWERED ? 1 : -1;
+}
+
+/* Whether there may be a header, as reports come or do not: never worse than without, on a path that drops packets with one. */
+static __always_inline int may_insert(struct flow *flow, const struct leaving *leaving)
+{
+	__u64 now = leaving->now, patience = config.patience_ms * 1000000ULL;
+	struct path *path;
+	int answer;
 
 	if (flow->paused_until_ns) {
 		if (now < flow->paused_until_ns)
 			return 0;
 		flow->paused_until_ns = 0;
 	}
+	if (flow->state == OPEN) {
+		answer = goes_on(flow, leaving);
+		if (answer >= 0)
+			return answer;
+	}
+	path = path_of(leaving->tuple);
+	if (!path)
+		return 0;
 	switch (flow->state) {
 	case OPEN:
-		/* A quarter, so that few packets ask. */
-		if (leaving->again) {
-			if (has_report(leaving, now - patience / 4))
-				return 1;
-			waits_from(flow, ASKING, now);
-			return 0;
-		}
-		/* Nothing is outstanding: what came before has arrived, and is no longer waited for. */
-		if (flow->reported && !leaving->outstanding)
-			return waits_from(flow, OPEN, now);
-		if (now - flow->waiting_ns < patience / 4)
-			return 1;
-		if (has_report(leaving, flow->waiting_ns)) {
-			flow->reported = 1;
-			return waits_from(flow, OPEN, now);
-		}
-		/* Fewer may all be lost on a radio, while the flow waits for its timeouts. */
-		if (now - flow->waiting_ns < patience || flow->headers - flow->waiting_headers < UNANSWERED)
-			return 1;
 		return give_up(flow, path, leaving);
 	case ASKING:
 		if (has_report(leaving, flow->waiting_ns)) {
@@ -222,76 +237,65 @@ static __always_inline int may_insert(struct flow *flow, struct path *path, cons
 	}
 }
 
-/* The header's octets but for the hops' room, which the kernel leaves at zero. */
-static __always_inline long write_header(struct __sk_buff *skb, int full, struct flow *flow, const struct tcp_sock *tp,
-					 __u32 segments, const struct pl_tuple *tuple)
+/*
+ * Writes a header into the room that was made for it, and into the IPv6 header that there is one. All of it is in one piece: so was what
+ * is in front of the room and behind it.
+ */
+static __always_inline int write_header(struct __sk_buff *skb, int full, struct flow *flow, const struct tcp_sock *tp,
+					const struct leaving *leaving, __u32 payload)
 {
-	__u32 words = full ? WORDS_FULL : config.words, size = full ? config.full_size : config.size;
-	__u32 room = words * config.hops, at = config.l2 + sizeof(struct ipv6hdr);
-	__u32 edge_size = full ? EDGE_LONG : EDGE_SHORT;
-	__u32 flags = (tp ? EDGE_TCP : 0) | (segments > 1 ? EDGE_SEGMENTS : 0) | (full ? EDGE_IS_LONG : 0);
-	__u64 now = config.tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
-	__u32 ssthresh = 0xffff, srtt = 0xffff, hash = 0;
-	__be32 trace[4], edge[6] = {};
-	long error;
+	const volatile struct template *of = full ? &config.full : &config.usual;
+	__u32 octets = of->octets, edge_size = full ? EDGE_LONG : EDGE_SHORT, segments = leaving->packets;
+	__u32 flags = (tp ? EDGE_TCP : 0) | (segments > 1 ? EDGE_SEGMENTS : 0);
+	__u64 now = config.tai ? bpf_ktime_get_tai_ns() : leaving->now;
+	void *end = packet_end(skb);
+	struct ipv6hdr *ip = packet_data(skb) + config.l2;
+	__be32 *header = (void *)(ip + 1), *edge;
 
-	trace[0] = bpf_htonl(IPPROTO_TCP << 24 | (size / 8 - 1) << 16 | OPT_PADN << 8);
-	trace[1] = bpf_htonl(OPT_IOAM_CHANGES << 24 | (10 + 4 * room) << 16 | IOAM_PREALLOCATED);
-	trace[2] = bpf_htonl(NAMESPACE << 16 | words << 11 | room);
-	trace[3] = bpf_htonl(full ? TYPE_FULL : config.type);
-	edge[0] = bpf_htonl(OPT_EDGE << 24 | (edge_size - 2) << 16 | (EDGE_VERSION | flags) << 8 | segments);
+	if ((void *)header + octets > end)
+		return 0;
+	ip->payload_len = bpf_htons(payload + octets);
+	ip->nexthdr = IPPROTO_HOPOPTS;
+	for (int word = 0; word < 4; word++)
+		header[word] = of->trace[word];
+	edge = (void *)header + of->edge_at;
+	edge[0] = of->edge | bpf_htonl(flags << 8 | segments);
 	edge[1] = bpf_htonl(__sync_fetch_and_add(&flow->sequence, segments));
 	edge[2] = bpf_htonl((__u32)(now / 1000));
 	edge[3] = bpf_htonl(tp ? tp->snd_cwnd : UNKNOWN32);
 	if (full) {
+		__u32 ssthresh = 0xffff, srtt = 0xffff;
+		const struct pl_tuple *tuple = leaving->tuple;
 		__u64 number = 0;
 
 		for (int word = 0; word < 4; word++)
 			number = mixed(number, bpf_ntohl(tuple->source[word]) | (__u64)bpf_ntohl(tuple->destination[word]) << 32);
 		number = mixed(number, bpf_ntohs(tuple->source_port) | (__u32)bpf_ntohs(tuple->destination_port) << 16);
-		hash = number >> 32;
 		if (tp) {
 			ssthresh = tp->snd_ssthresh < 0xffff ? tp->snd_ssthresh : 0xffff;
 			/* The kernel has eighths of a microsecond. */
 			srtt = tp->srtt_us >> 9 < 0xffff ? tp->srtt_us >> 9 : 0xffff;
 		}
-		edge[4] = bpf_htonl(hash);
+		edge[4] = bpf_htonl(number >> 32);
 		edge[5] = bpf_htonl(ssthresh << 16 | srtt);
 	}
-	error = bpf_skb_store_bytes(skb, at, trace, sizeof(trace), 0);
-	at += sizeof(trace) + 4 * room;
-	if (full)
-		return error | bpf_skb_store_bytes(skb, at, edge, EDGE_LONG, 0);
-	/* The header is a multiple of eight octets. */
-	if (config.padding) {
-		edge[4] = bpf_htonl(OPT_PADN << 24 | 2 << 16);
-		return error | bpf_skb_store_bytes(skb, at, edge, EDGE_SHORT + 4, 0);
+	if (of->edge_at + edge_size < octets)
+		edge[edge_size / 4] = of->padding;
+	return 1;
+}
+
+static __always_inline struct flow *new_flow(struct __sk_buff *skb, const struct pl_tuple *tuple, __u32 sequence, __u64 now)
+{
+	struct path *path = bpf_map_lookup_elem(&paths, tuple->destination);
+	struct flow fresh = {};
+
+	if (path) {
+		fresh.mtu = path->mtu;
+		fresh.mtu_ns = path->at_ns;
 	}
-	return error | bpf_skb_store_bytes(skb, at, edge, EDGE_SHORT, 0);
-}
-
-static __always_inline struct path *path_to(const struct to *to)
-{
-	struct path *path = bpf_map_lookup_elem(&paths, to), fresh = {};
-
-	if (path)
-		return path;
-	bpf_map_update_elem(&paths, to, &fresh, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&paths, to);
-}
-
-static __always_inline struct flow *flow_of(struct __sk_buff *skb, const struct pl_tuple *tuple,
-						const struct path *path, __u32 sequence)
-{
-	struct flow *flow = bpf_map_lookup_elem(&pl_int_flows, tuple), fresh = {};
-
-	if (flow)
-		return flow;
 	fresh.cookie = bpf_get_socket_cookie(skb);
-	fresh.mtu = path->mtu;
-	fresh.mtu_ns = path->at_ns;
 	fresh.next = sequence;
-	fresh.begun_ns = bpf_ktime_get_ns();
+	fresh.begun_ns = now;
 	bpf_map_update_elem(&pl_int_flows, tuple, &fresh, BPF_ANY);
 	return bpf_map_lookup_elem(&pl_int_flows, tuple);
 }
@@ -299,15 +303,12 @@ static __always_inline struct flow *flow_of(struct __sk_buff *skb, const struct 
 SEC("tcx/egress")
 int pl_int_source(struct __sk_buff *skb)
 {
-	struct { __be16 payload; __u8 nexthdr; } __attribute__((packed)) fields;
-	__u32 headers, packets, payload, longest, mtu, sequence, end;
+	__u32 headers, packets, payload, longest, mtu, sequence, end, octets;
 	struct leaving leaving = {};
 	struct pl_tuple tuple = {};
 	const struct tcp_sock *tp;
 	struct packet packet;
-	struct path *path;
 	struct flow *flow;
-	struct to to;
 	int full;
 
 	if (control.stopped || !is_tcp(skb, &packet))
@@ -318,7 +319,6 @@ int pl_int_source(struct __sk_buff *skb)
 	}
 	copy_address(tuple.source, packet.ip->saddr);
 	copy_address(tuple.destination, packet.ip->daddr);
-	copy_address(to.address, packet.ip->daddr);
 	tuple.source_port = packet.tcp->source;
 	tuple.destination_port = packet.tcp->dest;
 	if (packet.tcp->flags & (TCP_SYN | TCP_RST)) {
@@ -338,8 +338,10 @@ int pl_int_source(struct __sk_buff *skb)
 	if (skb->len <= config.l2 + headers)
 		return GO_ON;
 	sequence = bpf_ntohl(packet.tcp->seq);
-	path = path_to(&to);
-	flow = path ? flow_of(skb, &tuple, path, sequence) : 0;
+	leaving.now = bpf_ktime_get_ns();
+	flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
+	if (!flow)
+		flow = new_flow(skb, &tuple, sequence, leaving.now);
 	if (!flow) {
 		count(FAILED, 1);
 		return GO_ON;
@@ -348,9 +350,9 @@ int pl_int_source(struct __sk_buff *skb)
 	leaving.again = (__s32)(sequence - flow->next) < 0;
 	if ((__s32)(end - flow->next) > 0)
 		flow->next = end;
-	leaving.now = bpf_ktime_get_ns();
 	flow->seen_ns = leaving.now;
-	if (flow->seen++ % config.one_in) {
+	flow->seen++;
+	if (config.one_in > 1 && (flow->seen - 1) % config.one_in) {
 		count(SAMPLED_OUT, 1);
 		return GO_ON;
 	}
@@ -364,33 +366,33 @@ int pl_int_source(struct __sk_buff *skb)
 	mtu = kernel_view(skb)->dev->mtu;
 	if (is_fresh(flow->mtu, flow->mtu_ns, leaving.now) && flow->mtu < mtu)
 		mtu = flow->mtu;
-	if (longest + config.size > mtu || payload + config.size > 0xffff) {
+	if (longest + config.usual.octets > mtu || payload + config.usual.octets > 0xffff) {
 		count(TOO_BIG, packets);
 		return GO_ON;
 	}
-	full = config.full_every && flow->headers % config.full_every == 0 && longest + config.full_size <= mtu &&
-	       payload + config.full_size <= 0xffff;
+	full = config.full_every && !flow->until_full && longest + config.full.octets <= mtu && payload + config.full.octets <= 0xffff;
 	leaving.tuple = &tuple;
-	leaving.to = &to;
 	leaving.packets = packets;
 	/* Of a flow that only passes here nothing is known but that it had data before. */
 	leaving.outstanding = tp ? tp->packets_out : flow->seen - 1;
 	leaving.losing = tp && (tp->sacked_out || tp->lost_out);
-	if (config.patience_ms && !may_insert(flow, path, &leaving)) {
+	if (config.patience_ms && !may_insert(flow, &leaving)) {
 		count(PAUSED, packets);
 		return GO_ON;
 	}
-	if (bpf_skb_adjust_room(skb, full ? config.full_size : config.size, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO)) {
+	octets = full ? config.full.octets : config.usual.octets;
+	if (bpf_skb_adjust_room(skb, octets, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO)) {
 		count(FAILED, packets);
 		return GO_ON;
 	}
 	flow->last_ns = leaving.now;
-	fields.payload = bpf_htons(payload + (full ? config.full_size : config.size));
-	fields.nexthdr = IPPROTO_HOPOPTS;
-	if (write_header(skb, full, flow, tp, packets, &tuple) |
-	    bpf_skb_store_bytes(skb, config.l2 + __builtin_offsetof(struct ipv6hdr, payload_len), &fields, sizeof(fields), 0))
-		count(FAILED, packets);
 	flow->headers++;
+	if (full)
+		flow->until_full = config.full_every;
+	if (flow->until_full)
+		flow->until_full--;
+	if (!write_header(skb, full, flow, tp, &leaving, payload))
+		count(FAILED, packets);
 	count(INSERTED, 1);
 	count(PACKETS, packets);
 	if (full)

@@ -5,17 +5,26 @@
 
 #include "kernel.h"
 
+/* A header as it is inserted, but for the room for records, which is zero, and for what it says of its own packet. */
+struct template {
+	__u32 octets;
+	/* Where its edge option begins. */
+	__u32 edge_at;
+	/* Up to the room for records. */
+	__be32 trace[4];
+	/* The first word of the edge option, and the one behind the option, where octets says that there is one: padding. */
+	__be32 edge;
+	__be32 padding;
+};
+
 /* The loader writes it. */
 const volatile struct {
 	/* Octets before the IPv6 header. */
 	__u32 l2;
-	/* The usual profile, and the one of every full_every-th header (0: never): trace type, words of a record, octets in all. */
-	__u32 type;
-	__u32 words;
-	__u32 size;
-	__u32 full_size;
+	/* The usual header, and every full_every-th (0: none) of the full profile. */
+	struct template usual;
+	struct template full;
 	__u32 full_every;
-	__u32 hops;
 	/* A header on one packet of this many. */
 	__u32 one_in;
 	/* What selects: all that are set must hold. */
@@ -29,8 +38,6 @@ const volatile struct {
 	/* Longest time without a report, and how long there are no headers then; 0: headers whatever comes back. */
 	__u32 patience_ms;
 	__u32 pause_ms;
-	/* The usual header has four octets behind its last option. */
-	__u32 padding;
 } config SEC(".rodata.config") = { .l2 = 14 };
 
 /* As src/source.rs has them. */
@@ -55,12 +62,13 @@ enum {
 };
 COUNTERS(COUNTER_COUNT)
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __be16);
-	__type(value, __u8);
-} ports SEC(".maps");
+/* Which ports select, a bit for each, by its number in the order of packets. The loader writes it. */
+const volatile __u32 ports[65536 / 32] SEC(".rodata.ports") = {};
+
+static __always_inline int has_port(__be16 port)
+{
+	return ports[port / 32] >> port % 32 & 1;
+}
 
 struct address {
 	__u32 prefix;
@@ -123,6 +131,8 @@ struct flow {
 	__u32 ended;
 	/* When its first data left. */
 	__u64 begun_ns;
+	/* Headers before the next full one. */
+	__u64 until_full;
 };
 /* src/flows.rs. */
 PLACE(struct flow, cookie, 0);
@@ -164,6 +174,17 @@ struct {
 	__type(key, struct to);
 	__type(value, struct path);
 } paths SEC(".maps");
+
+/* The way of a flow; none where there is no memory for it. */
+static __always_inline struct path *path_of(const struct pl_tuple *tuple)
+{
+	struct path *path = bpf_map_lookup_elem(&paths, tuple->destination), fresh = {};
+
+	if (path)
+		return path;
+	bpf_map_update_elem(&paths, tuple->destination, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&paths, tuple->destination);
+}
 
 /* When a report of any flow to an address came last: user space writes it. */
 struct {
@@ -216,9 +237,7 @@ static __always_inline int has_address(const __be32 *of)
 /* By what both directions of a flow have in common. */
 static __always_inline int is_selected(const struct packet *packet)
 {
-	__be16 source = packet->tcp->source, destination = packet->tcp->dest;
-
-	if (config.by_port && !bpf_map_lookup_elem(&ports, &source) && !bpf_map_lookup_elem(&ports, &destination))
+	if (config.by_port && !has_port(packet->tcp->source) && !has_port(packet->tcp->dest))
 		return 0;
 	return !config.by_address || has_address(packet->ip->saddr) || has_address(packet->ip->daddr);
 }
