@@ -20,8 +20,8 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/transit.bpf.o"))
 const RADIO: &str = "pl_int_radio";
 /// What arrives and is dropped: `struct meter` of src/bpf/transit.bpf.c, and where it has the drops in packets and that they are known.
 const METERS: &str = "meters";
-const LOST: usize = 52;
-const BEGUN: usize = 56;
+const LOST: usize = 60;
+const BEGUN: usize = 64;
 /// Node numbers are of 24 bits.
 const NODES: u32 = 1 << 24;
 

@@ -71,10 +71,6 @@ struct bpf_sock_tuple {
 	__be16 dport;
 };
 
-struct bpf_spin_lock {
-	__u32 val;
-};
-
 struct __sk_buff {
 	__u32 len;
 	__u32 pkt_type;

@@ -48,10 +48,13 @@ COUNTERS(COUNTER_COUNT)
 /* What arrived lately; and of flows, in this second and in the one before, how many count, how many packets they all brought,
  * and the squares of what each did. */
 struct meter {
-	struct bpf_spin_lock lock;
+	/* A processor works on it; the others go on meanwhile, and leave their packets to the next that does. */
+	__u32 taken;
 	__u32 flows[2];
 	__u32 brought[2];
+	/* Which second it is, and when that is over. */
 	__u32 epoch;
+	__u64 ends_ns;
 	__u64 weight;
 	__u64 last_ns;
 	/* Drops when the last buffer came, whose it was, and for how many packets a drop of it stands. */
@@ -61,11 +64,12 @@ struct meter {
 	/* Drops in packets, from the queue's own count on; read by user space. */
 	__u32 lost;
 	__u32 begun;
+	__u32 waiting;
 	__u64 squares[2];
 };
 /* src/transit.rs. */
-PLACE(struct meter, lost, 52);
-PLACE(struct meter, begun, 56);
+PLACE(struct meter, lost, 60);
+PLACE(struct meter, begun, 64);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -143,8 +147,8 @@ struct arrival {
 	__u32 large;
 };
 
-/* Addresses, protocol and ports make a flow, behind a header of telemetry too. */
-static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *arrival)
+/* Addresses, protocol and ports make a flow, behind a header of telemetry too. Answers the octets of the headers, as far as they are known. */
+static __always_inline __u32 flow_of(struct __sk_buff *skb, __u64 *flow)
 {
 	void *data = packet_data(skb), *end = packet_end(skb);
 	__u32 at, ports, headers = 0;
@@ -152,24 +156,21 @@ static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *ar
 	struct tcphdr *transport;
 	__u8 protocol;
 
-	arrival->hash = 0;
-	arrival->octets = skb->wire_len;
-	arrival->large = 0;
-	arrival->packets = wire_packets(skb, config.l2);
 	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = data + config.l2;
 
 		if ((void *)(ip + 1) > end)
-			return;
-		for (int word = 0; word < 4; word++)
-			hash = mixed(hash, ip->saddr[word] | (__u64)ip->daddr[word] << 32);
+			return config.l2;
+		/* Two at a time: a multiplication waits for the one before. */
+		hash = mixed(mixed(hash, ip->saddr[0] | (__u64)ip->daddr[0] << 32), ip->saddr[1] | (__u64)ip->daddr[1] << 32);
+		hash ^= mixed(mixed(~config.seed, ip->saddr[2] | (__u64)ip->daddr[2] << 32), ip->saddr[3] | (__u64)ip->daddr[3] << 32);
 		protocol = ip->nexthdr;
 		at = config.l2 + sizeof(*ip);
 		if (protocol == IPPROTO_HOPOPTS) {
 			__u8 *options = (void *)(ip + 1);
 
 			if ((void *)(options + 2) > end)
-				return;
+				return config.l2;
 			protocol = options[0];
 			at += (options[1] + 1) * 8;
 		}
@@ -177,7 +178,7 @@ static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *ar
 		struct iphdr *ip = data + config.l2;
 
 		if ((void *)(ip + 1) > end)
-			return;
+			return config.l2;
 		hash = mixed(hash, ip->saddr | (__u64)ip->daddr << 32);
 		protocol = ip->protocol;
 		at = config.l2 + (ip->version_and_words & 15) * 4;
@@ -185,10 +186,10 @@ static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *ar
 		if (ip->frag_off & bpf_htons(0x3fff))
 			protocol = 0;
 	} else {
-		return;
+		return config.l2;
 	}
 	if (protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6)
-		return;
+		return config.l2;
 	transport = data + at;
 	if (protocol == IPPROTO_TCP && (void *)(transport + 1) <= end) {
 		hash = mixed(hash, *(__u32 *)transport);
@@ -197,16 +198,22 @@ static __always_inline void arrival_of(struct __sk_buff *skb, struct arrival *ar
 		hash = mixed(hash, ports);
 		headers = 8;
 	}
-	arrival->hash = mixed(hash, protocol) | 1;
-	arrival->packets = wire_packets(skb, at + headers);
-	if (arrival->packets > 1 || skb->len >= config.l2 + SMALLEST)
-		arrival->large = arrival->packets;
+	*flow = mixed(hash, protocol) | 1;
+	return at + headers;
+}
+
+static __always_inline void look_at_arrival(struct __sk_buff *skb, struct arrival *arrival)
+{
+	arrival->hash = 0;
+	arrival->octets = skb->wire_len;
+	arrival->packets = wire_packets(skb, flow_of(skb, &arrival->hash));
+	arrival->large = arrival->hash && (arrival->packets > 1 || skb->len >= config.l2 + SMALLEST) ? arrival->packets : 0;
 }
 
 /* Whether a flow counts from these packets of it on, and what they add to the squares. What two processors count at once may count once. */
-static __always_inline int begins_to_count(const struct arrival *arrival, __u32 epoch, __u32 least, __u64 *squares)
+static __always_inline int begins_to_count(const struct arrival *arrival, const struct meter *meter, __u32 epoch, __u64 *squares)
 {
-	__u32 slot = arrival->hash >> 8 & (FLOW_SLOTS - 1), before, after;
+	__u32 slot = arrival->hash >> 8 & (FLOW_SLOTS - 1), before, after, least, last = !(epoch & 1);
 	__u32 *of = bpf_map_lookup_elem(&seen, &slot);
 
 	if (!of)
@@ -218,83 +225,107 @@ static __always_inline int begins_to_count(const struct arrival *arrival, __u32 
 		after = 0xffff;
 	*(volatile __u32 *)of = epoch << 16 | after;
 	*squares = (__u64)after * after - (__u64)before * before;
+	/* It is never more. */
+	if (before >= ENOUGH)
+		return 0;
+	least = enough(meter->brought[last], meter->squares[last]);
 	return before < least && after >= least;
 }
 
 struct measured {
 	__u64 rate;
 	__u32 flows;
-	/* Of all flows, and of those of the packet's slot. */
 	__u32 drops;
-	__u32 dropped;
+	/* Whose drops are the flow's own. */
+	__u32 slot;
 };
 
-static __always_inline void measure(const struct arrival *arrival, __u64 now, const struct queue *queue, struct measured *measured)
+/* Another second begins. */
+static __always_inline void begin(struct meter *meter, __u64 now)
 {
-	__u64 hash = arrival->hash;
-	__u32 slot = hash >> 40 & (FLOW_SLOTS - 1), drops = queue->drops, before = 0, lost = 0, *of;
-	__u32 epoch = now / FLOWS_TIME_NS, zero = 0, half = epoch & 1, behind, counts = 0;
-	struct meter *meter = bpf_map_lookup_elem(&meters, &zero);
-	__u64 share, squares = 0;
+	__u32 epoch = now / FLOWS_TIME_NS, half = epoch & 1, behind = epoch - meter->epoch;
 
-	measured->rate = 0;
-	measured->flows = 1;
-	measured->drops = drops;
-	measured->dropped = 0;
-	if (!meter)
-		return;
-	if (meter->epoch != epoch) {
-		bpf_spin_lock(&meter->lock);
-		behind = epoch - meter->epoch;
-		meter->epoch = epoch;
-		if (behind) {
-			meter->flows[half] = meter->brought[half] = meter->squares[half] = 0;
-			/* Nothing came for a second or more. */
-			if (behind > 1)
-				meter->flows[!half] = meter->brought[!half] = meter->squares[!half] = 0;
-		}
-		bpf_spin_unlock(&meter->lock);
-	}
-	if (hash && arrival->large)
-		counts = begins_to_count(arrival, epoch, enough(meter->brought[!half], meter->squares[!half]), &squares);
-	bpf_spin_lock(&meter->lock);
+	meter->epoch = epoch;
+	meter->ends_ns = (epoch + 1) * FLOWS_TIME_NS;
+	meter->flows[half] = meter->brought[half] = meter->squares[half] = 0;
+	/* Nothing came for a second or more. */
+	if (behind > 1)
+		meter->flows[!half] = meter->brought[!half] = meter->squares[!half] = 0;
+}
+
+/* Takes a buffer in. What a queue that drops at its tail has dropped is what came last; answers how many packets that was. */
+static __always_inline __u32 take(struct meter *meter, const struct arrival *arrival, __u64 now, const struct queue *queue, __u32 slot)
+{
+	__u32 drops = queue->drops, packets = arrival->packets, lost = 0, counts = 0, half;
+	__u64 share = 0, squares = 0;
+
+	if ((__s64)(now - meter->ends_ns) >= 0)
+		begin(meter, now);
+	half = meter->epoch & 1;
+	if (arrival->large)
+		counts = begins_to_count(arrival, meter, meter->epoch, &squares);
+	if (meter->waiting)
+		packets += __sync_lock_test_and_set(&meter->waiting, 0);
 	if (now > meter->last_ns) {
 		share = now - meter->last_ns;
 		meter->last_ns = now;
-	} else {
-		share = 0;
 	}
-	meter->weight = arrived(meter->weight, share, arrival->packets);
+	meter->weight = arrived(meter->weight, share, packets);
 	meter->flows[half] += counts;
 	meter->squares[half] += squares;
-	meter->brought[half] += hash ? arrival->large : 0;
-	measured->rate = rate_of(meter->weight);
-	measured->flows = meter->flows[half] > meter->flows[!half] ? meter->flows[half] : meter->flows[!half];
+	meter->brought[half] += arrival->large;
 	if (!meter->begun) {
 		meter->drops = drops;
 		meter->lost = drops;
 	} else if ((__s32)(drops - meter->drops) > 0) {
-		/* A queue that drops at its tail has dropped what came last. */
 		lost = dropped_packets(drops - meter->drops, meter->stands);
-		before = meter->slot;
 		meter->drops = drops;
 		meter->lost += lost;
 	}
-	measured->drops = meter->lost;
-	meter->slot = slot;
 	meter->stands = arrival->octets > config.whole ? 1 : arrival->packets;
 	meter->begun = queue->known;
-	bpf_spin_unlock(&meter->lock);
-	if (lost) {
-		of = bpf_map_lookup_elem(&dropped, &before);
-		if (of)
-			__sync_fetch_and_add(of, lost);
+	return lost;
+}
+
+static __always_inline void measure(const struct arrival *arrival, __u64 now, const struct queue *queue, struct measured *measured)
+{
+	__u32 slot = arrival->hash >> 40 & (FLOW_SLOTS - 1), zero = 0, before, lost, *of;
+	struct meter *meter = bpf_map_lookup_elem(&meters, &zero);
+
+	measured->rate = 0;
+	measured->flows = 1;
+	measured->drops = queue->drops;
+	measured->slot = slot;
+	if (!meter)
+		return;
+	if (__sync_val_compare_and_swap(&meter->taken, 0, 1)) {
+		__sync_fetch_and_add(&meter->waiting, arrival->packets);
+	} else {
+		before = meter->slot;
+		lost = take(meter, arrival, now, queue, slot);
+		meter->slot = slot;
+		*(volatile __u32 *)&meter->taken = 0;
+		if (lost) {
+			of = bpf_map_lookup_elem(&dropped, &before);
+			if (of)
+				__sync_fetch_and_add(of, lost);
+		}
 	}
-	of = bpf_map_lookup_elem(&dropped, &slot);
-	if (of)
-		measured->dropped = *of;
+	measured->rate = rate_of(meter->weight);
+	measured->flows = meter->flows[0] > meter->flows[1] ? meter->flows[0] : meter->flows[1];
+	measured->drops = meter->lost;
 	if (!measured->flows)
 		measured->flows = 1;
+}
+
+/* The flow's own drops, and the share of the queue that is in use. */
+static __always_inline __be32 queue_word(const struct queue *queue, __u32 slot)
+{
+	__u32 *drops = bpf_map_lookup_elem(&dropped, &slot);
+	__u32 share = occupancy_of(queue->known ? config.limit_packets : 0, queue->packets, queue->known ? config.limit_bytes : 0,
+				   queue->bytes);
+
+	return bpf_htonl((queue->known && drops ? *drops & 0xffff : UNKNOWN16) << 16 | share);
 }
 
 /* Where the trace option begins, in octets from the first of the header. */
@@ -337,24 +368,42 @@ static __always_inline __u32 words_of(__u32 type)
 	}
 }
 
+/* Of its own, so that the verifier follows it once, not for each way that leads to it. */
+__attribute__((noinline)) int code_of(__u64 rate)
+{
+	return rate_code(rate);
+}
+
+/* A record's words to their place; HIDE, or the verifier could not tell how many there is room for. */
+#define WRITE(place, end, ...)                                                        \
+	({                                                                            \
+		const __be32 record[] = { __VA_ARGS__ };                              \
+		__be32 *to = place;                                                   \
+									              \
+		HIDE(to);                                                             \
+		if ((void *)to + sizeof(record) <= end)                               \
+			__builtin_memcpy(to, record, sizeof(record));                 \
+		(void *)to + sizeof(record) <= end;                                   \
+	})
+
 SEC("tcx/egress")
 int pl_int_transit(struct __sk_buff *skb)
 {
-	__u32 headers = config.l2 + sizeof(struct ipv6hdr), length, at, words, free, octets, position, zero = 0, packets;
-	__u32 hop_limit, share;
+	__u32 headers = config.l2 + sizeof(struct ipv6hdr), length, at, words, free, octets, zero = 0, packets;
+	__be32 type, *place, hop, interfaces, short_word, depth;
+	__u32 hop_limit, room;
 	struct queue queue = {};
 	struct measured measured;
 	struct arrival arrival;
 	struct radio *radio;
-	__u64 now = bpf_ktime_get_ns();
-	__be32 record[WORDS_FULL], type;
+	__u64 now = bpf_ktime_get_ns(), time;
 	__u16 word, namespace;
 	void *data, *end;
 	struct ipv6hdr *ip;
-	__u8 *header, *option, remaining[2];
-	__u32 filled = 0;
+	__u8 *header, *option;
+	int written;
 
-	arrival_of(skb, &arrival);
+	look_at_arrival(skb, &arrival);
 	packets = arrival.packets;
 	look_at(skb, &queue);
 	measure(&arrival, now, &queue, &measured);
@@ -414,52 +463,51 @@ int pl_int_transit(struct __sk_buff *skb)
 		count(UNKNOWN_PROFILE, packets);
 		return GO_ON;
 	}
-	at += headers;
 	if (free < words) {
-		remaining[0] = (word | TRACE_OVERFLOW) >> 8;
-		if (bpf_skb_store_bytes(skb, at + TRACE_WORD, remaining, 1, 0))
-			count(FAILED, packets);
+		option[TRACE_WORD] |= TRACE_OVERFLOW >> 8;
 		count(OVERFLOW, packets);
 		return GO_ON;
 	}
 
-	record[filled++] = bpf_htonl(hop_limit << 24 | (config.node & 0xffffff));
-	record[filled++] = bpf_htonl((skb->ingress_ifindex & 0xffff) << 16 | (config.egress & 0xffff));
-	position = at + TRACE_DATA + 4 * (free - words);
-	remaining[0] = (word - words) >> 8;
-	remaining[1] = word - words;
-	free = bpf_htonl(room_left(queue.known ? config.limit_packets : 0, queue.packets, queue.known ? config.limit_bytes : 0,
-				   queue.bytes + arrival.octets - arrival.octets / packets, config.reference) << 16 |
-			 (measured.flows < 254 ? measured.flows : 254) << 8 | rate_code(measured.rate));
-	if (type == TYPE_TIMED || type == TYPE_FULL) {
-		__u64 time = config.tai ? bpf_ktime_get_tai_ns() : now;
-
-		record[filled++] = bpf_htonl((__u32)(time / 1000000000));
-		record[filled++] = bpf_htonl((__u32)(time % 1000000000 / 1000));
-	}
-	if (type == TYPE_FULL)
-		record[filled++] = UNKNOWN32;
-	record[filled++] = free;
-	record[filled++] = queue.known ? bpf_htonl(queue.bytes) : UNKNOWN32;
-	if (type == TYPE_FULL) {
+	free -= words;
+	HIDE(free);
+	place = (void *)(option + TRACE_DATA + 4 * (free & 0x7f));
+	/* What waits in front of the last of a buffer's packets. */
+	room = room_left(queue.known ? config.limit_packets : 0, queue.packets, queue.known ? config.limit_bytes : 0,
+			 queue.bytes + (packets > 1 ? arrival.octets - arrival.octets / packets : 0), config.reference);
+	hop = bpf_htonl(hop_limit << 24 | (config.node & 0xffffff));
+	interfaces = bpf_htonl((skb->ingress_ifindex & 0xffff) << 16 | (config.egress & 0xffff));
+	short_word = bpf_htonl(room << 16 | (measured.flows < 254 ? measured.flows : 254) << 8 | code_of(measured.rate));
+	depth = queue.known ? bpf_htonl(queue.bytes) : UNKNOWN32;
+	switch (type) {
+	case TYPE_LEAN:
+		written = WRITE(place, end, hop, interfaces, short_word, depth);
+		break;
+	case TYPE_COUNTED:
+		written = WRITE(place, end, hop, interfaces, short_word, depth, queue_word(&queue, measured.slot));
+		break;
+	case TYPE_TIMED:
+		time = config.tai ? bpf_ktime_get_tai_ns() : now;
+		written = WRITE(place, end, hop, interfaces, bpf_htonl((__u32)(time / 1000000000)),
+				bpf_htonl((__u32)(time % 1000000000 / 1000)), short_word, depth);
+		break;
+	default:
 		radio = bpf_map_lookup_elem(&pl_int_radio, &zero);
 		if (!radio)
 			return GO_ON;
-		record[filled++] = bpf_htonl((radio->knows_lost ? radio->lost & 0xffff : UNKNOWN16) << 16 |
-				  (queue.known ? measured.drops & 0xffff : UNKNOWN16));
-		record[filled++] =
-			bpf_htonl((__u32)(__u8)radio->rssi_dbm << 24 | (__u32)radio->mcs << 16 | (radio->rate_100k & 0xffff));
+		time = config.tai ? bpf_ktime_get_tai_ns() : now;
+		written = WRITE(place, end, hop, interfaces, bpf_htonl((__u32)(time / 1000000000)),
+				bpf_htonl((__u32)(time % 1000000000 / 1000)), UNKNOWN32, short_word, depth,
+				bpf_htonl((radio->knows_lost ? radio->lost & 0xffff : UNKNOWN16) << 16 |
+					  (queue.known ? measured.drops & 0xffff : UNKNOWN16)),
+				bpf_htonl((__u32)(__u8)radio->rssi_dbm << 24 | (__u32)radio->mcs << 16 | (radio->rate_100k & 0xffff)),
+				queue_word(&queue, measured.slot));
 	}
-	if (type == TYPE_COUNTED || type == TYPE_FULL) {
-		share = occupancy_of(queue.known ? config.limit_packets : 0, queue.packets, queue.known ? config.limit_bytes : 0,
-				     queue.bytes);
-		record[filled++] = bpf_htonl((queue.known ? measured.dropped & 0xffff : UNKNOWN16) << 16 | share);
-	}
-	if (bpf_skb_store_bytes(skb, position, record, filled * 4, 0) ||
-	    bpf_skb_store_bytes(skb, at + TRACE_WORD, remaining, sizeof(remaining), 0)) {
+	if (!written) {
 		count(FAILED, packets);
 		return GO_ON;
 	}
+	option[TRACE_WORD + 1] -= words;
 	count(WRITTEN, packets);
 	return GO_ON;
 }
