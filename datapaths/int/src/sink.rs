@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, Object, RingBuffer, RingBufferBuilder};
 use paceline_cc::Time;
 use paceline_linux::layout::{u16_at, u64_at};
 use paceline_telemetry::sink::JudgedGap;
@@ -20,12 +20,12 @@ use crate::{HeaderClock, Hook, NodeError};
 
 const ROLE: &str = "sink";
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sink.bpf.o"));
-/// The programs wake the reader at most this often: an eighth of the time between two reports (our choice).
-const WAKE_US: u32 = 1000;
-/// While packets may wait without a wake-up, and for how long there is nothing to do after some came (our choice, as above).
+/// Between two looks while packets come, which wake nothing then: an eighth of the time between two reports (our choice).
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long the reader looks on its own accord after a wake-up: the last packets of a burst wait without one.
+/// How long the reader looks on its own accord after the last packet (our choice: two reports).
 const LINGER: Duration = Duration::from_millis(20);
+/// Where the program is told that the reader sleeps.
+const READER: &str = ".data.reader";
 /// `struct arrival` of src/bpf/sink.bpf.c.
 const ARRIVAL: usize = 48;
 
@@ -118,8 +118,9 @@ pub struct SinkNode {
     table: Table,
     clock: HeaderClock,
     unreadable: u64,
-    /// Until when it looks without being woken.
+    /// Until when it looks without being woken; and that the program knows that it does so no more.
     linger: Instant,
+    sleeps: bool,
 }
 
 impl SinkNode {
@@ -136,7 +137,6 @@ impl SinkNode {
         let config = words(&[
             interface.l2,
             u32::from(options.clock == HeaderClock::Tai),
-            WAKE_US,
             u32::from(options.forwarded),
             u32::from(options.hop_limit),
         ]);
@@ -150,7 +150,7 @@ impl SinkNode {
             attach(ROLE, &mut object, "pl_int_sink", &interface, (Side::Ingress, Place::Last), options.hook)?;
         let table = Table::new(options.flows, options.synced);
         let (clock, linger) = (options.clock, Instant::now());
-        Ok(Self { attached, interface, ring, arrivals, object, table, clock, unreadable: 0, linger })
+        Ok(Self { attached, interface, ring, arrivals, object, table, clock, unreadable: 0, linger, sleeps: false })
     }
 
     /// How its program is held.
@@ -215,6 +215,10 @@ impl SinkNode {
             let due = Duration::from_nanos(self.table.next_timeout().since(now).as_nanos());
             if Instant::now() < self.linger {
                 thread::sleep(due.min(left).min(PAUSE));
+            } else if !self.sleeps {
+                // A packet of this moment may have found it awake: one look more.
+                self.go_to_sleep()?;
+                thread::sleep(due.min(left).min(PAUSE));
             } else {
                 match self.ring.poll(due.min(left)) {
                     // A signal: the caller looks what it means.
@@ -225,12 +229,19 @@ impl SinkNode {
         }
     }
 
+    /// Says to the program that the next packet is to wake it.
+    fn go_to_sleep(&mut self) -> libbpf_rs::Result<()> {
+        self.sleeps = true;
+        map(&self.object, READER)?.update(&0_u32.to_ne_bytes(), &1_u32.to_ne_bytes(), MapFlags::ANY)
+    }
+
     /// Takes what waits.
     fn take(&mut self) -> libbpf_rs::Result<()> {
         self.ring.consume()?;
         let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         if !arrivals.is_empty() {
             self.linger = Instant::now() + LINGER;
+            self.sleeps = false;
         }
         for Arrival { at, tuple, packets, header } in arrivals.drain(..) {
             match header {

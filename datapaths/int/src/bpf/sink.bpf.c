@@ -19,8 +19,6 @@ const volatile struct {
 	__u32 l2;
 	/* Time is of TAI rather than of this machine alone. */
 	__u32 tai;
-	/* At most one wake-up of the reader in this long. */
-	__u32 wake_us;
 	/* Flows that pass on to other hosts are believed as well. */
 	__u32 forwarded;
 	/* Least hop limit of a packet that is believed. */
@@ -71,22 +69,16 @@ struct large {
 	__u8 header[HEADER_MAX];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} woken SEC(".maps");
+/* The reader sleeps, and is to be woken: it says so, and what wakes it takes that back. */
+volatile struct {
+	__u32 sleeps;
+} reader SEC(".data.reader") = {};
 
-static __always_inline __u64 wake(__u64 now)
+static __always_inline __u64 wake(void)
 {
-	__u32 zero = 0;
-	__u64 *last = bpf_map_lookup_elem(&woken, &zero);
-
-	if (last && now - *last < config.wake_us * 1000ULL)
+	if (!reader.sleeps)
 		return BPF_RB_NO_WAKEUP;
-	if (last)
-		*last = now;
+	reader.sleeps = 0;
 	return BPF_RB_FORCE_WAKEUP;
 }
 
@@ -189,7 +181,6 @@ int pl_int_sink(struct __sk_buff *skb)
 	struct tcphdr *tcp;
 	void *data, *end;
 	__u8 *header;
-	__u64 now;
 	long error;
 
 	if (skb->protocol != bpf_htons(ETH_P_IPV6))
@@ -247,8 +238,7 @@ int pl_int_sink(struct __sk_buff *skb)
 	}
 	arrival.tuple.source_port = tcp->source;
 	arrival.tuple.destination_port = tcp->dest;
-	now = bpf_ktime_get_ns();
-	arrival.at_ns = config.tai ? bpf_ktime_get_tai_ns() : now;
+	arrival.at_ns = config.tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
 	arrival.length = length;
 	at = headers + length + (tcp->words >> 4) * 4;
 	packets = wire_packets(skb, at);
@@ -265,10 +255,16 @@ int pl_int_sink(struct __sk_buff *skb)
 
 		if (small) {
 			small->arrival = arrival;
-			HIDE(at);
-			if (at >= 8 && at <= SMALL)
-				bpf_skb_load_bytes(skb, headers, small->header, at);
-			bpf_ringbuf_submit(small, wake(now));
+			/* All of them, where that many octets are there: the length says which are the header's. */
+			if ((void *)(header + SMALL) <= end) {
+				for (int word = 0; word < SMALL / 4; word++)
+					((__u32 *)small->header)[word] = ((__u32 *)header)[word];
+			} else {
+				HIDE(at);
+				if (at >= 8 && at <= SMALL)
+					bpf_skb_load_bytes(skb, headers, small->header, at);
+			}
+			bpf_ringbuf_submit(small, wake());
 		} else {
 			count(RING_FULL, packets);
 		}
@@ -280,7 +276,7 @@ int pl_int_sink(struct __sk_buff *skb)
 			HIDE(at);
 			if (at >= 8 && at <= HEADER_MAX)
 				bpf_skb_load_bytes(skb, headers, large->header, at);
-			bpf_ringbuf_submit(large, wake(now));
+			bpf_ringbuf_submit(large, wake());
 		} else {
 			count(RING_FULL, packets);
 		}
