@@ -22,6 +22,9 @@ fuzz_target!(|bytes: &[u8]| {
         let again = header.encode();
         assert_eq!(TelemetryHeader::decode(&again), Ok((header.clone(), again.len())));
         now += Nanos::from_micros(u64::from(header.next_header) * 100);
+        if header.next_header % 2 == 0 {
+            sink.passed(u32::from(header.next_header));
+        }
         sink.header(now, &header, header.capacity_hops, &mut trail);
         if let Some(report) = sink.poll(now) {
             let read = FlowReport::from_json(&report.to_json()).unwrap_or_else(|error| panic!("{error}"));

@@ -15,6 +15,7 @@ local paceline = Proto("paceline_int", "paceline in-band telemetry")
 local names = {
     seq = ProtoField.uint32("paceline_int.seq", "Sequence number"),
     segs = ProtoField.uint8("paceline_int.segs", "Segments that share this header"),
+    sampled = ProtoField.bool("paceline_int.sampled", "Packets without a header have numbers too"),
     sent = ProtoField.uint32("paceline_int.sent_us", "Sent at (microseconds, low 32 bits)"),
     cwnd = ProtoField.uint32("paceline_int.cwnd", "Congestion window (packets)"),
     flow = ProtoField.uint32("paceline_int.flow", "Flow", base.HEX),
@@ -117,6 +118,7 @@ local function edge(tree, body)
         return
     end
     if body:len() ~= 14 and body:len() ~= 22 then return end
+    if first % 2 == 1 then tree:add(names.sampled, body(0, 1), true) end
     tree:add(names.segs, body(1, 1))
     tree:add(names.seq, body(2, 4))
     tree:add(names.sent, body(6, 4))

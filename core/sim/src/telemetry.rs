@@ -121,7 +121,7 @@ impl Carried {
             seq: number,
             sent_us: (now.as_nanos() / 1_000) as u32,
             cwnd: u32::try_from(sender.window() / u64::from(mss)).ok(),
-            long: None,
+            ..Edge::default()
         };
         let trace = self.config.trace;
         let header = TelemetryHeader::new(trace.profile, trace.hops, edge).encode();

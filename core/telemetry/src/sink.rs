@@ -82,6 +82,8 @@ pub struct FlowSink {
     own_pps: f64,
     /// Packets in the largest buffers that it has sent.
     buffer: u8,
+    /// Packets without a header since the last with one, where they are counted.
+    bare: Option<u64>,
     /// Newest time at which a queue was full, or a policer dropped.
     congested: Option<Time>,
     rseq: u64,
@@ -120,6 +122,7 @@ impl FlowSink {
             round: ROUND,
             own_pps: 0.0,
             buffer: 1,
+            bare: None,
             congested: None,
             rseq: now.as_nanos() / 1000,
             last: now,
@@ -148,6 +151,29 @@ impl FlowSink {
         self.take(now, edge, wire_packets, (records, true), trail);
     }
 
+    /// This many packets of the flow came without a header, of a source that numbers them too ([`Edge::sampled`]). Say it before the next
+    /// header; a sink that does not count them takes them all for come.
+    pub fn passed(&mut self, packets: u32) {
+        *self.bare.get_or_insert(0) += u64::from(packets);
+    }
+
+    /// Numbers from `next` to before `first` are of packets that have no header, or are missing. Which have come is not known, so the
+    /// first are taken for it. Answers the first that is missing.
+    fn without_header(&mut self, next: u64, first: u64) -> u64 {
+        let came = self.bare.take().unwrap_or(first - next);
+        let end = first.min(next + came);
+        for number in next..end {
+            while number >= self.sequence.counted() + WINDOW {
+                self.count();
+            }
+            self.sequence.mark(number, 1, 1);
+        }
+        // More than there is room for have come after headers that were sent behind them.
+        let late = self.sequence.fill(came - (end - next));
+        self.since.late = self.since.late.saturating_add(late.min(u64::from(u32::MAX)) as u32);
+        end
+    }
+
     fn take(
         &mut self,
         now: Time,
@@ -167,7 +193,7 @@ impl FlowSink {
             Place::Start => {
                 self.gaps.restart();
                 self.delays.restart();
-                (self.own_pps, self.sent_us, self.buffer) = (0.0, edge.sent_us, 1);
+                (self.own_pps, self.sent_us, self.buffer, self.bare) = (0.0, edge.sent_us, 1, None);
                 self.sequence.start(edge.seq)
             }
             Place::At(first) => first,
@@ -193,8 +219,9 @@ impl FlowSink {
                 complete,
                 buffer: self.buffer.into(),
             };
-            if first > next {
-                self.gaps.open(next..first, &self.records, records, &came, trail);
+            let missing = if edge.sampled { self.without_header(next, first) } else { next };
+            if first > missing {
+                self.gaps.open(missing..first, &self.records, records, &came, trail);
                 self.due = self.due.min(now);
             }
             self.gaps.counters(records, &came, trail);

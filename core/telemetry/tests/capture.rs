@@ -14,7 +14,7 @@ fn golden() -> PathBuf {
 }
 
 fn edge() -> Edge {
-    Edge { segs: 1, seq: 77, sent_us: 4_000_000_000, cwnd: Some(33), long: None }
+    Edge { segs: 1, seq: 77, sent_us: 4_000_000_000, cwnd: Some(33), ..Edge::default() }
 }
 
 /// An access point, in all that it can know.

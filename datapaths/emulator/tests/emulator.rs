@@ -487,7 +487,7 @@ fn six(header: &[u8]) -> Vec<u8> {
 fn a_link_writes_into_packets_as_a_hop_of_telemetry() {
     let (before, reports) = std::sync::mpsc::channel();
     let header = |hops| {
-        let edge = Edge { segs: 1, seq: 9, sent_us: 5, cwnd: Some(10), long: None };
+        let edge = Edge { segs: 1, seq: 9, sent_us: 5, cwnd: Some(10), ..Edge::default() };
         six(&TelemetryHeader { next_header: 17, ..TelemetryHeader::new(RecordProfile::Counted, hops, edge) }.encode())
     };
     let foreign = six(&[17, 0, 0x1e, 4, 1, 2, 3, 4]);

@@ -27,7 +27,7 @@ const LINGER: Duration = Duration::from_millis(20);
 /// Where the program is told that the reader sleeps.
 const READER: &str = ".data.reader";
 /// `struct arrival` of src/bpf/sink.bpf.c.
-const ARRIVAL: usize = 48;
+const ARRIVAL: usize = 56;
 
 counters! {
     /// What a sink has counted.
@@ -91,6 +91,8 @@ struct Arrival {
     at: Time,
     tuple: Tuple,
     packets: u16,
+    /// Packets that came without a header since the last one, where the source numbers them too.
+    bare: u32,
     /// `None`: it is not read.
     header: Option<TelemetryHeader>,
 }
@@ -103,6 +105,7 @@ impl Arrival {
             at: Time::from_nanos(u64_at(fixed, 0)?),
             tuple: read_tuple(&fixed[8..44])?,
             packets: u16_at(fixed, 46)?,
+            bare: u64_at(fixed, 48)?.try_into().unwrap_or(u32::MAX),
             header: TelemetryHeader::decode(header).ok().map(|(header, _)| header),
         })
     }
@@ -243,9 +246,9 @@ impl SinkNode {
             self.linger = Instant::now() + LINGER;
             self.sleeps = false;
         }
-        for Arrival { at, tuple, packets, header } in arrivals.drain(..) {
+        for Arrival { at, tuple, packets, bare, header } in arrivals.drain(..) {
             match header {
-                Some(header) => self.table.arrive(at, tuple, &header, packets),
+                Some(header) => self.table.arrive(at, tuple, &header, packets, bare),
                 None => self.unreadable += 1,
             }
         }

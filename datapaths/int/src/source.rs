@@ -46,7 +46,7 @@ counters! {
         not_tcp,
         /// Buffers of TCP over IPv6 of flows that are not selected.
         not_selected,
-        /// Buffers left out by sampling.
+        /// Packets left out by sampling.
         sampled_out,
         /// Packets left as they were because no report has come that shows that the path carries headers.
         paused,
@@ -78,8 +78,10 @@ pub struct SourceOptions {
     pub full_every: u32,
     /// Hops that there is room for. 2 by default, the paper's two access points.
     pub hops: u8,
-    /// Every n-th buffer of a flow has a header. 1 by default. Only packets with a header are numbered.
+    /// Every n-th buffer of a flow has a header. 1 by default. Packets without one have numbers too then, so that what is missing is lost.
     pub one_in: u32,
+    /// Least time between two headers of a flow, in microseconds at most [`u32::MAX`]. Zero by default: none. Numbers as with `one_in`.
+    pub every: Duration,
     /// The clock of the header's time.
     pub clock: HeaderClock,
     /// Longest time without a report of a flow that has headers; `None`: headers whatever comes back. 1 s by default, the format's.
@@ -101,6 +103,7 @@ impl Default for SourceOptions {
             full_every: 8,
             hops: 2,
             one_in: 1,
+            every: Duration::ZERO,
             clock: HeaderClock::Machine,
             patience: Some(Duration::from_secs(1)),
             pause: Duration::from_secs(30),
@@ -154,6 +157,8 @@ impl SourceOptions {
         let rest = [
             full_every,
             self.one_in,
+            u32::try_from(self.every.as_micros()).unwrap_or(u32::MAX),
+            u32::from(self.one_in > 1 || self.every > Duration::ZERO),
             u32::from(!self.ports.is_empty()),
             u32::from(!self.addresses.is_empty()),
             u32::from(self.cgroup.is_some()),

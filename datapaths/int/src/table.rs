@@ -45,8 +45,8 @@ impl Table {
         Self { flows, due, trail, nodes, most: most.max(1), synced, swept: Time::ZERO, forgotten: 0, judged }
     }
 
-    /// A header of a flow came with this many packets.
-    pub(crate) fn arrive(&mut self, now: Time, tuple: Tuple, header: &TelemetryHeader, packets: u16) {
+    /// A header of a flow came with this many packets, and `bare` without a header since the last one, if the source numbers them too.
+    pub(crate) fn arrive(&mut self, now: Time, tuple: Tuple, header: &TelemetryHeader, packets: u16, bare: u32) {
         let Some(edge) = &header.edge else { return };
         if self.flows.len() >= self.most && !self.flows.contains_key(&tuple) {
             self.make_place();
@@ -59,6 +59,9 @@ impl Table {
             Flow { sink, seen: now, due: Time::NEVER }
         });
         flow.seen = now;
+        if edge.sampled {
+            flow.sink.passed(bare);
+        }
         flow.sink.arrive(now, edge, packets.min(255) as u8, &header.records, &mut self.trail);
         let due = flow.sink.next_timeout();
         Self::list(&mut self.due, flow, tuple, due);
@@ -156,7 +159,7 @@ mod tests {
     fn flows_that_were_silent_longest_make_place() {
         let mut table = Table::new(16, true);
         for port in 0..100 {
-            table.arrive(Time::from_nanos(u64::from(port) * 1000), tuple(port), &header(0), 1);
+            table.arrive(Time::from_nanos(u64::from(port) * 1000), tuple(port), &header(0), 1, 0);
             assert!(table.len() <= 16);
         }
         assert_eq!(table.forgotten, 100 - table.len() as u64);
@@ -171,8 +174,8 @@ mod tests {
         let mut reports = Vec::new();
         let at = |seconds| Time::ZERO + Nanos::from_secs(seconds);
         table.poll(at(100), &mut reports);
-        table.arrive(at(100), tuple(1), &header(0), 1);
-        table.arrive(at(101), tuple(2), &header(0), 1);
+        table.arrive(at(100), tuple(1), &header(0), 1, 0);
+        table.arrive(at(101), tuple(2), &header(0), 1, 0);
         table.poll(at(160), &mut reports);
         assert_eq!(table.len(), 1);
         table.poll(at(220), &mut reports);
@@ -186,7 +189,7 @@ mod tests {
         for millis in 0..1000 {
             let now = Time::from_nanos(millis * 1_000_000);
             // Each leaves one out: a gap, which asks for a report at once.
-            table.arrive(now, tuple(1), &header(millis as u32 * 2), 1);
+            table.arrive(now, tuple(1), &header(millis as u32 * 2), 1, 0);
             table.poll(now, &mut reports);
         }
         assert!(reports.len() > 50 && reports.len() <= 211, "{}", reports.len());

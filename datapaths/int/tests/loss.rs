@@ -3,6 +3,8 @@
 
 mod nodes;
 
+use std::time::Duration;
+
 use nodes::{Chain, opened, reports_of, run};
 use paceline_int::{LossyLink, SinkNode, SinkOptions, SourceNode, SourceOptions, TransitNode, TransitOptions};
 use paceline_telemetry::{FlowReport, RecordProfile};
@@ -126,6 +128,27 @@ fn drops_of_buffers_are_the_queues() {
         assert!(queue * 100 >= lost * 97, "{what}");
         // In packets, as many as are missing; behind the last arrival nothing is.
         assert!(run.queue >= lost && run.queue <= lost + 64, "{what}");
+    }
+}
+
+/// Numbers count the packets without a header too, and the sink those of them that come.
+#[test]
+fn every_loss_of_a_flow_whose_headers_are_sampled_is_counted() {
+    let test = "every_loss_of_a_flow_whose_headers_are_sampled_is_counted";
+    let sampled = |one_in, every| SourceOptions { one_in, every: Duration::from_millis(every), ..counted() };
+    for (what, options) in [("each fourth", sampled(4, 0)), ("each 5 ms", sampled(1, 5))] {
+        let Some(chain) = Chain::new(test) else { return };
+        run(&chain.a, "ip link set a0 gso_max_segs 1");
+        let queue = ("tbf rate 20mbit burst 3200 limit 30000", 30_000);
+        let Some(run) = losses_of(test, &chain, queue, 0.01, 6 << 20, &options) else { return };
+        let lost = run.sum(FlowReport::lost);
+        let (queue, medium) = (run.sum(|report| report.lost_q), run.sum(|report| report.lost_m));
+        let what = format!("{what}: {queue} of {}, {medium} of {}, {lost}", run.queue, run.medium);
+        assert!(run.queue > 0 && run.medium > 10 && run.sent * 3 < (6 << 20) / 1356, "{what}, {}", run.sent);
+        // What is lost behind the last header is not seen, and not in front of the first; handshake and end have no number.
+        let gone = run.queue + run.medium;
+        assert!(lost <= gone && lost + 20 >= gone, "{what}");
+        assert!(queue * 100 >= run.queue * 90 && queue <= run.queue, "{what}");
     }
 }
 

@@ -58,9 +58,12 @@ pub(crate) struct SourceArgs {
     /// Hops that there is room for.
     #[arg(long, value_name = "N", default_value = "2", value_parser = count::<u8>)]
     pub(super) hops: u8,
-    /// A header on every n-th buffer of a flow.
+    /// A header on every n-th buffer of a flow; the others are numbered too, so that each loss is counted.
     #[arg(long, value_name = "N", default_value = "1", value_parser = count::<u32>)]
     pub(super) one_in: u32,
+    /// No header sooner than this after the last of its flow, such as 1ms.
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    pub(super) every: paceline_cc::Nanos,
     /// Headers even where no report comes back. By default one packet asks whether they arrive, again after 30 s, 60 s, ... 8 min.
     #[arg(long)]
     pub(super) always: bool,

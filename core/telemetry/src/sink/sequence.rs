@@ -71,6 +71,20 @@ impl Sequence {
         left
     }
 
+    /// Marks the first `count` of the numbers that have not come, up to the highest that has; says how many there were more than those.
+    pub(super) fn fill(&mut self, count: u64) -> u64 {
+        let mut left = count;
+        for number in self.counted..=self.hi.unwrap_or(0) {
+            if left == 0 {
+                break;
+            }
+            let (word, bit) = place(number);
+            left -= u64::from(self.came[word] & bit == 0);
+            self.came[word] |= bit;
+        }
+        left
+    }
+
     /// Takes the next number out of the window: whether it had come.
     pub(super) fn count(&mut self) -> bool {
         let (word, bit) = place(self.counted);

@@ -45,8 +45,22 @@ impl Flow {
 
     /// The next packet comes, 5 ms after it left.
     fn packet(&mut self, record: NodeRecord) {
+        self.header(record, false);
+    }
+
+    /// As many packets as `sent` leave without a header, of which `passed` are said to come; then one with a header.
+    fn sampled(&mut self, sent: u32, passed: Option<u32>, record: NodeRecord) {
+        self.lose(sent);
+        if let Some(passed) = passed {
+            self.sink.passed(passed);
+        }
+        self.header(record, true);
+    }
+
+    fn header(&mut self, record: NodeRecord, sampled: bool) {
         self.wait(1);
-        let edge = Edge { segs: 1, seq: self.seq, sent_us: self.sent_us(), cwnd: Some(20), long: None };
+        let (seq, sent_us, cwnd) = (self.seq, self.sent_us(), Some(20));
+        let edge = Edge { segs: 1, seq, sent_us, cwnd, sampled, ..Edge::default() };
         self.sink.arrive(self.now, &edge, 1, &[record], &mut self.trail);
         self.poll();
         self.seq = self.seq.wrapping_add(1);
@@ -123,6 +137,33 @@ fn a_gap_is_reported_at_once_and_counted_when_it_is_old_enough() {
     flow.packets(20, room(50));
     assert_eq!(flow.counted(), (48, 46, LossSplit { medium: 2, ..LossSplit::default() }));
     assert_eq!(flow.verdicts(), [Cause::Medium]);
+}
+
+#[test]
+fn where_one_packet_of_some_has_a_header_the_others_are_counted() {
+    let mut flow = Flow::new();
+    for _ in 0..20 {
+        flow.sampled(7, Some(7), room(50));
+    }
+    flow.sampled(7, Some(5), room(50));
+    for _ in 0..5 {
+        flow.sampled(7, Some(7), room(50));
+    }
+    // One comes behind the header that was sent after it.
+    flow.sampled(7, Some(6), room(50));
+    flow.sampled(7, Some(8), room(50));
+    for _ in 0..5 {
+        flow.sampled(7, Some(7), room(50));
+    }
+    // Numbers begin with the first header.
+    assert_eq!(flow.counted(), (33 * 8 - 7, 33 * 8 - 9, LossSplit { medium: 2, ..LossSplit::default() }));
+    // More than a sink remembers, and then where they are not counted.
+    let mut flow = Flow::new();
+    flow.sampled(0, Some(0), room(50));
+    flow.sampled(5000, Some(4990), room(50));
+    flow.sampled(3000, None, room(50));
+    flow.sampled(7, None, room(50));
+    assert_eq!(flow.counted(), (8011, 8001, LossSplit { medium: 10, ..LossSplit::default() }));
 }
 
 #[test]
@@ -379,7 +420,7 @@ fn the_long_form_says_how_long_congestion_counts() {
     let mut flow = Flow::new();
     let long = Some(Long { srtt_64us: 10_000, ..Long::default() });
     flow.packets(20, room(1));
-    let edge = Edge { segs: 1, seq: flow.seq, sent_us: flow.sent_us(), cwnd: None, long };
+    let edge = Edge { segs: 1, seq: flow.seq, sent_us: flow.sent_us(), long, ..Edge::default() };
     flow.sink.arrive(flow.now, &edge, 1, &[room(1)], &mut flow.trail);
     flow.seq += 1;
     flow.lose(1);
@@ -401,7 +442,11 @@ proptest! {
             let seq = if near { last + seq % 50 } else { seq };
             last = last.wrapping_add(seq % 7);
             let record = NodeRecord { node: u32::from(dropped) % 5, flow_dropped: Some(dropped), ..room(packets) };
-            sink.arrive(now, &Edge { segs, seq, sent_us: seq, cwnd: None, long: None }, wire, &vec![record; 6 * hops], &mut trail);
+            if segs % 3 == 0 {
+                sink.passed(packets);
+            }
+            let edge = Edge { segs, seq, sent_us: seq, sampled: wire % 2 == 0, ..Edge::default() };
+            sink.arrive(now, &edge, wire, &vec![record; 6 * hops], &mut trail);
             if let Some(report) = sink.poll(now) {
                 prop_assert!(report.check().is_ok());
                 prop_assert!(report.to_json().len() < crate::report::MAX_OCTETS);

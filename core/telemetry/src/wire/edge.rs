@@ -13,6 +13,7 @@ const LONG: usize = 22;
 const TCP_DATA: u8 = 8;
 const LONG_FORM: u8 = 4;
 const SEGMENTS: u8 = 2;
+const SAMPLED: u8 = 1;
 /// E2E-Type: 32-bit sequence, seconds and fraction (RFC 9197 section 4.6: bits 1, 2 and 3).
 const STANDARD_TYPE: u16 = 0x7000;
 
@@ -28,6 +29,8 @@ pub struct Edge {
     pub sent_us: u32,
     /// The congestion window in packets; `None` where the source cannot read it.
     pub cwnd: Option<u32>,
+    /// Not all packets of the flow have a header, and those without have numbers too.
+    pub sampled: bool,
     /// The long form.
     pub long: Option<Long>,
 }
@@ -51,8 +54,10 @@ impl Edge {
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-        let flags =
-            flag(self.cwnd.is_some(), TCP_DATA) | flag(self.long.is_some(), LONG_FORM) | flag(self.segs > 1, SEGMENTS);
+        let flags = flag(self.cwnd.is_some(), TCP_DATA)
+            | flag(self.long.is_some(), LONG_FORM)
+            | flag(self.segs > 1, SEGMENTS)
+            | flag(self.sampled, SAMPLED);
         out.extend_from_slice(&[EDGE_OPTION, (self.octets() - 2) as u8, VERSION << 4 | flags, self.segs]);
         out.extend_from_slice(&self.seq.to_be_bytes());
         out.extend_from_slice(&self.sent_us.to_be_bytes());
@@ -83,7 +88,7 @@ impl Edge {
         };
         let cwnd = (flags & TCP_DATA != 0).then(|| u32::from_be_bytes([i, j, k, l]));
         let (seq, sent_us) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-        Ok(Self { segs: segs.max(1), seq, sent_us, cwnd, long })
+        Ok(Self { segs: segs.max(1), seq, sent_us, cwnd, sampled: flags & SAMPLED != 0, long })
     }
 }
 

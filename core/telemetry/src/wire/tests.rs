@@ -17,7 +17,7 @@ fn octets(text: &str) -> Vec<u8> {
 }
 
 fn edge() -> Edge {
-    Edge { segs: 1, seq: 7, sent_us: 0x12345, cwnd: Some(10), long: None }
+    Edge { segs: 1, seq: 7, sent_us: 0x12345, cwnd: Some(10), ..Edge::default() }
 }
 
 fn long() -> Edge {
@@ -90,14 +90,14 @@ fn records() -> impl Strategy<Value = NodeRecord> {
 
 fn edges() -> impl Strategy<Value = Edge> {
     let long = option::of((any::<u32>(), any::<u16>(), any::<u16>()));
-    (1u8.., any::<u32>(), any::<u32>(), option::of(any::<u32>()), long).prop_map(|(segs, seq, sent_us, cwnd, long)| {
-        Edge {
-            segs,
-            seq,
-            sent_us,
-            cwnd,
-            long: long.map(|(flow, ssthresh, srtt_64us)| Long { flow, ssthresh, srtt_64us }),
-        }
+    let fixed = (1u8.., any::<u32>(), any::<u32>(), option::of(any::<u32>()), any::<bool>());
+    (fixed, long).prop_map(|((segs, seq, sent_us, cwnd, sampled), long)| Edge {
+        segs,
+        seq,
+        sent_us,
+        cwnd,
+        sampled,
+        long: long.map(|(flow, ssthresh, srtt_64us)| Long { flow, ssthresh, srtt_64us }),
     })
 }
 

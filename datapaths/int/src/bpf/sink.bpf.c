@@ -50,11 +50,14 @@ struct arrival {
 	struct pl_tuple tuple;
 	__u16 length;
 	__u16 packets;
+	/* Packets that came without a header since the last one, where the source numbers them too. */
+	__u64 bare;
 };
 /* src/sink.rs. */
 PLACE(struct arrival, tuple, 8);
 PLACE(struct arrival, length, 44);
 PLACE(struct arrival, packets, 46);
+PLACE(struct arrival, bare, 48);
 
 /* Two sizes: one for two hops and the lean profile, which nearly all are, and one for what else there may be. */
 #define SMALL 64
@@ -74,6 +77,18 @@ volatile struct {
 	__u32 sleeps;
 } reader SEC(".data.reader") = {};
 
+/* Whether there are flows of which not all packets have a header; of those, how many came without since the last with one. */
+volatile struct {
+	__u32 there;
+} sampled SEC(".data.sampled") = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct pl_tuple);
+	__type(value, __u64);
+} bare SEC(".maps");
+
 static __always_inline __u64 wake(void)
 {
 	if (!reader.sleeps)
@@ -91,9 +106,60 @@ struct segment {
 	__u32 hop_limit;
 };
 
+static __always_inline void ends_of(const struct ipv6hdr *ip, const struct tcphdr *tcp, struct pl_tuple *tuple)
+{
+	for (int word = 0; word < 4; word++) {
+		tuple->source[word] = ip->saddr[word];
+		tuple->destination[word] = ip->daddr[word];
+	}
+	tuple->source_port = tcp->source;
+	tuple->destination_port = tcp->dest;
+}
+
+/* A packet without a header. */
+static __always_inline void pass(struct __sk_buff *skb)
+{
+	__u32 headers = config.l2 + sizeof(struct ipv6hdr);
+	struct ipv6hdr *ip = packet_data(skb) + config.l2;
+	struct tcphdr *tcp = (void *)(ip + 1);
+	struct pl_tuple tuple = {};
+	__u64 *of;
+
+	if ((void *)(tcp + 1) > packet_end(skb)) {
+		if (bpf_skb_pull_data(skb, headers + sizeof(*tcp)))
+			return;
+		ip = packet_data(skb) + config.l2;
+		tcp = (void *)(ip + 1);
+		if ((void *)(tcp + 1) > packet_end(skb))
+			return;
+	}
+	if (ip->nexthdr != IPPROTO_TCP)
+		return;
+	headers += (tcp->words >> 4) * 4;
+	if (skb->len <= headers)
+		return;
+	ends_of(ip, tcp, &tuple);
+	of = bpf_map_lookup_elem(&bare, &tuple);
+	if (of)
+		__sync_fetch_and_add(of, wire_packets(skb, headers));
+}
+
+/* What passed since the last header, which is counted from here on. */
+static __always_inline __u64 passed(const struct pl_tuple *tuple)
+{
+	__u64 *of = bpf_map_lookup_elem(&bare, tuple), none = 0;
+
+	if (of)
+		return __sync_lock_test_and_set(of, 0);
+	bpf_map_update_elem(&bare, tuple, &none, BPF_NOEXIST);
+	sampled.there = 1;
+	return 0;
+}
+
 enum { OURS, FOREIGN, OTHER_NAMESPACE };
 
-static __always_inline int whose(__u8 *header, __u32 length, void *end)
+/* Whose a header is; of ours also the flags of the edge option. */
+static __always_inline int whose(__u8 *header, __u32 length, void *end, __u32 *flags)
 {
 	int answer = FOREIGN;
 	__u32 at = 2;
@@ -111,7 +177,11 @@ static __always_inline int whose(__u8 *header, __u32 length, void *end)
 			return FOREIGN;
 		switch (option[0]) {
 		case OPT_PADN:
+			break;
 		case OPT_EDGE:
+			if ((void *)(option + 3) > end)
+				return FOREIGN;
+			*flags = option[2];
 			break;
 		case OPT_IOAM_CHANGES:
 		case OPT_IOAM_FIXED:
@@ -173,7 +243,7 @@ static __always_inline int is_believed(struct __sk_buff *skb, const struct pl_tu
 SEC("tcx/ingress")
 int pl_int_sink(struct __sk_buff *skb)
 {
-	__u32 headers = config.l2 + sizeof(struct ipv6hdr), length, payload, packets, at;
+	__u32 headers = config.l2 + sizeof(struct ipv6hdr), length, payload, packets, at, flags = 0;
 	struct { __be16 payload; __u8 nexthdr; } __attribute__((packed)) fields;
 	struct arrival arrival = {};
 	struct segment segment;
@@ -188,8 +258,13 @@ int pl_int_sink(struct __sk_buff *skb)
 	data = packet_data(skb);
 	end = packet_end(skb);
 	ip = data + config.l2;
-	if ((void *)(ip + 1) > end || ip->nexthdr != IPPROTO_HOPOPTS)
+	if ((void *)(ip + 1) > end)
 		return GO_ON;
+	if (ip->nexthdr != IPPROTO_HOPOPTS) {
+		if (sampled.there)
+			pass(skb);
+		return GO_ON;
+	}
 	header = (void *)(ip + 1);
 	if ((void *)(header + 8) > end) {
 		if (bpf_skb_pull_data(skb, headers + 8))
@@ -222,7 +297,7 @@ int pl_int_sink(struct __sk_buff *skb)
 		return GO_ON;
 	}
 	payload = bpf_ntohs(ip->payload_len);
-	switch (payload < length + sizeof(*tcp) ? FOREIGN : whose(header, length, end)) {
+	switch (payload < length + sizeof(*tcp) ? FOREIGN : whose(header, length, end, &flags)) {
 	case OURS:
 		break;
 	case OTHER_NAMESPACE:
@@ -232,12 +307,7 @@ int pl_int_sink(struct __sk_buff *skb)
 		count(FOREIGN_HEADER, 1);
 		return GO_ON;
 	}
-	for (int word = 0; word < 4; word++) {
-		arrival.tuple.source[word] = ip->saddr[word];
-		arrival.tuple.destination[word] = ip->daddr[word];
-	}
-	arrival.tuple.source_port = tcp->source;
-	arrival.tuple.destination_port = tcp->dest;
+	ends_of(ip, tcp, &arrival.tuple);
 	arrival.at_ns = config.tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
 	arrival.length = length;
 	at = headers + length + (tcp->words >> 4) * 4;
@@ -250,7 +320,11 @@ int pl_int_sink(struct __sk_buff *skb)
 	at = length;
 	if (!is_believed(skb, &arrival.tuple, &segment)) {
 		count(FOREIGN_FLOW, packets);
-	} else if (length <= SMALL) {
+		goto out;
+	}
+	if (flags & EDGE_SAMPLED)
+		arrival.bare = passed(&arrival.tuple);
+	if (length <= SMALL) {
 		struct small *small = bpf_ringbuf_reserve(&arrivals, sizeof(*small), 0);
 
 		if (small) {
@@ -281,6 +355,7 @@ int pl_int_sink(struct __sk_buff *skb)
 			count(RING_FULL, packets);
 		}
 	}
+out:
 	error = bpf_skb_adjust_room(skb, -(__s32)length, BPF_ADJ_ROOM_NET,
 				    BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET);
 	fields.payload = bpf_htons(payload - length);

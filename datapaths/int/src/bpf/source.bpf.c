@@ -246,7 +246,7 @@ static __always_inline int write_header(struct __sk_buff *skb, int full, struct 
 {
 	const volatile struct template *of = full ? &config.full : &config.usual;
 	__u32 octets = of->octets, edge_size = full ? EDGE_LONG : EDGE_SHORT, segments = leaving->packets;
-	__u32 flags = (tp ? EDGE_TCP : 0) | (segments > 1 ? EDGE_SEGMENTS : 0);
+	__u32 flags = (tp ? EDGE_TCP : 0) | (segments > 1 ? EDGE_SEGMENTS : 0) | (config.sampled ? EDGE_SAMPLED : 0);
 	__u64 now = config.tai ? bpf_ktime_get_tai_ns() : leaving->now;
 	void *end = packet_end(skb);
 	struct ipv6hdr *ip = packet_data(skb) + config.l2;
@@ -298,6 +298,15 @@ static __always_inline struct flow *new_flow(struct __sk_buff *skb, const struct
 	fresh.begun_ns = now;
 	bpf_map_update_elem(&pl_int_flows, tuple, &fresh, BPF_ANY);
 	return bpf_map_lookup_elem(&pl_int_flows, tuple);
+}
+
+/* What goes without a header, and is counted so. */
+static __always_inline int without(struct flow *flow, __u32 which, __u32 packets)
+{
+	if (config.sampled && flow->headers)
+		__sync_fetch_and_add(&flow->sequence, packets);
+	count(which, packets);
+	return GO_ON;
 }
 
 SEC("tcx/egress")
@@ -352,39 +361,32 @@ int pl_int_source(struct __sk_buff *skb)
 		flow->next = end;
 	flow->seen_ns = leaving.now;
 	flow->seen++;
-	if (config.one_in > 1 && (flow->seen - 1) % config.one_in) {
-		count(SAMPLED_OUT, 1);
-		return GO_ON;
-	}
-	tp = skb->sk ? bpf_skc_to_tcp_sock(skb->sk) : 0;
 	packets = wire_packets(skb, config.l2 + headers);
 	if (packets > 255)
 		packets = 255;
+	if ((config.one_in > 1 && (flow->seen - 1) % config.one_in) ||
+	    (config.every_us && leaving.now - flow->last_ns < config.every_us * 1000ULL))
+		return without(flow, SAMPLED_OUT, packets);
+	tp = skb->sk ? bpf_skc_to_tcp_sock(skb->sk) : 0;
 
 	/* A packet on the wire as it is now, and the MTU of the interface or of the path, whichever is smaller. */
 	longest = skb->gso_size ? headers + skb->gso_size : skb->len - config.l2;
 	mtu = kernel_view(skb)->dev->mtu;
 	if (is_fresh(flow->mtu, flow->mtu_ns, leaving.now) && flow->mtu < mtu)
 		mtu = flow->mtu;
-	if (longest + config.usual.octets > mtu || payload + config.usual.octets > 0xffff) {
-		count(TOO_BIG, packets);
-		return GO_ON;
-	}
+	if (longest + config.usual.octets > mtu || payload + config.usual.octets > 0xffff)
+		return without(flow, TOO_BIG, packets);
 	full = config.full_every && !flow->until_full && longest + config.full.octets <= mtu && payload + config.full.octets <= 0xffff;
 	leaving.tuple = &tuple;
 	leaving.packets = packets;
 	/* Of a flow that only passes here nothing is known but that it had data before. */
 	leaving.outstanding = tp ? tp->packets_out : flow->seen - 1;
 	leaving.losing = tp && (tp->sacked_out || tp->lost_out);
-	if (config.patience_ms && !may_insert(flow, &leaving)) {
-		count(PAUSED, packets);
-		return GO_ON;
-	}
+	if (config.patience_ms && !may_insert(flow, &leaving))
+		return without(flow, PAUSED, packets);
 	octets = full ? config.full.octets : config.usual.octets;
-	if (bpf_skb_adjust_room(skb, octets, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO)) {
-		count(FAILED, packets);
-		return GO_ON;
-	}
+	if (bpf_skb_adjust_room(skb, octets, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_FIXED_GSO))
+		return without(flow, FAILED, packets);
 	flow->last_ns = leaving.now;
 	flow->headers++;
 	if (full)

@@ -25,8 +25,11 @@ const volatile struct {
 	struct template usual;
 	struct template full;
 	__u32 full_every;
-	/* A header on one packet of this many. */
+	/* A header on one buffer of this many, and so many microseconds after the last at the earliest. */
 	__u32 one_in;
+	__u32 every_us;
+	/* One of these leaves packets out, which have numbers too then. */
+	__u32 sampled;
 	/* What selects: all that are set must hold. */
 	__u32 by_port;
 	__u32 by_address;

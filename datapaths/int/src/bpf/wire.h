@@ -48,6 +48,7 @@
 #define EDGE_TCP 8
 #define EDGE_IS_LONG 4
 #define EDGE_SEGMENTS 2
+#define EDGE_SAMPLED 1
 
 /* Longest header that is read (our choice: what a hop is asked to look at). */
 #define HEADER_MAX 256

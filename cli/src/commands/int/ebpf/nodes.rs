@@ -40,6 +40,7 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<()> {
         full_every: args.full_every,
         hops: args.hops,
         one_in: args.one_in,
+        every: Duration::from_nanos(args.every.as_nanos()),
         clock: clock(&args.node),
         patience: default.patience.filter(|_| !args.always),
         ..default
