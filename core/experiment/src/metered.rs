@@ -61,7 +61,7 @@ fn queue(snapshot: &Snapshot) -> QueueMoment {
         dropped: Some(snapshot.dropped.packets),
         flow_dropped: None,
         link_lost: Some(snapshot.lost.packets),
-        rate_100k: Some(u16::try_from(rate_100k(snapshot)).unwrap_or(u16::MAX)),
+        rate_100k: Some(rate_100k(snapshot)),
     }
 }
 

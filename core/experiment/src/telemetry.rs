@@ -77,11 +77,12 @@ pub struct ReportTrace {
 }
 
 /// The letters of the profiles.
-const LETTERS: [(char, RecordProfile); 4] = [
+const LETTERS: [(char, RecordProfile); 5] = [
     ('L', RecordProfile::Lean),
     ('T', RecordProfile::Timed),
     ('C', RecordProfile::Counted),
     ('X', RecordProfile::Full),
+    ('W', RecordProfile::Word),
 ];
 
 impl Default for ReportTrace {
@@ -109,7 +110,7 @@ impl fmt::Display for ReportTrace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTrace {
     /// Not a letter and a number.
-    #[error("'{0}' is not a profile; write L, T, C or X and the number of records, such as \"L2\"")]
+    #[error("'{0}' is not a profile; write L, T, C, X or W and the number of records, such as \"L2\"")]
     Text(String),
     /// Too many records, or none.
     #[error("{profile} has room for 1 to {most} records, not {hops}; give fewer, or a profile with fewer fields")]
@@ -233,13 +234,13 @@ mod tests {
     #[test]
     fn a_trace_is_a_letter_and_a_number_and_its_size_is_that_of_the_specification() {
         let bytes = |text: &str| text.parse::<ReportTrace>().unwrap().header_bytes();
-        assert_eq!(["L1", "L2", "L3", "T2", "C2", "X2"].map(bytes), [48, 64, 80, 80, 72, 112]);
+        assert_eq!(["L1", "L2", "L3", "T2", "C2", "X2", "W1"].map(bytes), [48, 64, 80, 80, 72, 112, 40]);
         for text in ["L15", "T10", "C3", "X6"] {
             assert_eq!(text.parse::<ReportTrace>().unwrap().to_string(), text);
         }
         let refused = |text: &str| text.parse::<ReportTrace>().unwrap_err().to_string();
         assert_eq!(refused("X7"), "X has room for 1 to 6 records, not 7; give fewer, or a profile with fewer fields");
-        for text in ["", "2", "L", "L0", "L-1", "l2", "L2 ", "Q3", "L99999999999999999999"] {
+        for text in ["", "2", "L", "L0", "L-1", "l2", "L2 ", "Q3", "W2", "L99999999999999999999"] {
             assert!(text.parse::<ReportTrace>().is_err(), "{text}");
         }
     }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use paceline_cc::{Nanos, Time};
 use paceline_experiment::{FlowTelemetry, Seed, TelemetryOutcome, Truth};
 use paceline_path::DropReason;
+use paceline_telemetry::wire::WIDE_NAMESPACE;
 use paceline_telemetry::{Edge, FlowReport, FlowSink, ReportReader, SinkConfig, TelemetryHeader, Trail};
 use paceline_transport::{Segment, Sender};
 use rand::RngExt;
@@ -124,7 +125,8 @@ impl Carried {
             ..Edge::default()
         };
         let trace = self.config.trace;
-        let header = TelemetryHeader::new(trace.profile, trace.hops, edge).encode();
+        let namespace = WIDE_NAMESPACE;
+        let header = TelemetryHeader { namespace, ..TelemetryHeader::new(trace.profile, trace.hops, edge) }.encode();
         Some(Box::new(Traced { segment: *segment, header, number, hop_limit: HOP_LIMIT }))
     }
 

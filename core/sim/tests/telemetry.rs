@@ -326,3 +326,31 @@ fn families_of_flows_and_their_ends_are_counted() {
     assert!(lost <= flow.packets_dropped && lost + 20 >= flow.packets_dropped, "{lost} of {}", flow.packets_dropped);
     assert!(told.reports > 50);
 }
+
+/// One word for both hops: that of the second, whose link has less to give. It names no flows, no room, and no reason of a loss.
+#[test]
+fn a_word_tells_of_the_hop_with_the_least_to_give() {
+    let (outcome, notes, payload) = two_bottlenecks("W1");
+    let flow = &outcome.flows[0];
+    assert_eq!(flow.wire_bytes_arrived, payload + (52 + 40) * flow.packets_arrived);
+    let late: Vec<_> = notes.reports.iter().filter(|(now, ..)| *now > Time::from_millis(3_000)).collect();
+    let of_second = late.iter().filter(|(_, _, hops)| matches!(&hops[..], [hop] if hop.id == 63)).count();
+    assert!(of_second * 4 >= late.len() * 3, "{of_second} of {}", late.len());
+    for (now, _, hops) in late {
+        for hop in hops.iter().filter(|hop| hop.id == 63) {
+            let capacity = hop.capacity.unwrap().as_bytes_per_sec() as f64 * 8e-6;
+            assert!((8.0..12.5).contains(&capacity), "{now}: {capacity}");
+            assert_eq!((hop.flows, hop.room_packets, hop.drops), (None, None, None));
+        }
+    }
+    assert!(!notes.lost.iter().any(|(_, cause)| *cause == Cause::Medium));
+}
+
+#[test]
+fn a_link_of_a_hundred_gigabits_says_so() {
+    let link = Direction { loss: None, ..link(100_000.0, "droptail:packets=1000", 1) };
+    let topology = topology(&[("wire", ["a", "b"], link)], 1);
+    let (_, notes, _) = watched(topology, vec![carrying("X1", bulk("fixed:window=10", Via::tcp(None)))], 1);
+    let capacity = notes.reports.last().unwrap().2[0].capacity.unwrap().as_bytes_per_sec() as f64;
+    assert!((capacity / 12.5e9 - 1.0).abs() < 1e-3, "{capacity}");
+}

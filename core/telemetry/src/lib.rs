@@ -18,4 +18,6 @@ pub use reader::{PathRecord, ReportReader};
 pub use report::{FlowReport, HopReport, Latency, MalformedReport, NodeReport, Tuple};
 pub use sink::{FlowSink, JudgedGap, SinkConfig};
 pub use trail::Trail;
-pub use wire::{Edge, Long, NodeRecord, RecordProfile, StandardEdge, TelemetryHeader, WireError, push_record};
+pub use wire::{
+    Edge, Long, NodeRecord, PathWord, RecordProfile, StandardEdge, TelemetryHeader, WireError, WordSignal, push_record,
+};

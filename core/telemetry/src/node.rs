@@ -45,7 +45,7 @@ pub struct QueueMoment {
     /// Frames lost by the link since the start.
     pub link_lost: Option<u64>,
     /// The link's data rate in 0.1 Mbit/s.
-    pub rate_100k: Option<u16>,
+    pub rate_100k: Option<u32>,
 }
 
 /// Meters the arrivals of one egress queue.

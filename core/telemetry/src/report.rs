@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 use paceline_cc::{Cause, Hop, Nanos, Rate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::wire::{MAX_HOPS, NAMESPACE, NodeRecord};
+use crate::wire::{MAX_HOPS, NAMESPACE, NodeRecord, PathWord, WordSignal};
 
 /// Version of the reports.
 pub const VERSION: u8 = 1;
@@ -16,6 +16,10 @@ pub const VERSION: u8 = 1;
 pub const MAX_OCTETS: usize = 16 * 1024;
 /// Octets of the packet that rooms and limits are counted in: a full Ethernet frame without its checksum.
 pub const REFERENCE: u64 = 1514;
+
+/// A link with less than this share to give does not say its rate (our choice: the words of a share and of a bandwidth are of two packets, between
+/// which what arrives changes by some hundredths).
+const SAYS: f64 = 0.25;
 
 /// Which flow, as its packets say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -115,9 +119,29 @@ impl HopReport {
             rssi: record.rssi_dbm,
             snr: None,
             channel: None,
-            rate_100k: record.rate_100k.map(u32::from),
+            rate_100k: record.rate_100k,
             mcs: record.mcs,
         }
+    }
+
+    /// What the words of a way say of the hop that has the least to give, by [`WordSignal`]: the words of another hop are not counted, and
+    /// `before` is what they said last, since a link that is full does not say its rate. `None`: it has not been known yet.
+    pub fn of_words(words: &[Option<PathWord>; 3], before: Option<&Self>) -> Option<Self> {
+        let least = words[WordSignal::Available as usize]?;
+        let of_hop = |signal: WordSignal| words[signal as usize].filter(|word| word.hop_limit == least.hop_limit);
+        let (available, share) = (least.value()?, of_hop(WordSignal::AvailableShare)?.value()?);
+        let node = u32::from(least.hop_limit);
+        let known = before.filter(|before| before.node == node).and_then(Self::capacity);
+        let said = (share >= SAYS).then(|| Rate::from_bytes_per_sec((available / share / 8.0) as u64));
+        let capacity = said.or(known)?.as_bytes_per_sec() as f64;
+        let waits = of_hop(WordSignal::Delay).and_then(|word| word.value());
+        Some(Self {
+            node,
+            qbytes: waits.map(|seconds| (seconds * capacity + 0.5) as u32),
+            rate_pps: Some((capacity * (1.0 - share) / REFERENCE as f64) as u32),
+            rate_100k: Some((capacity / 12_500.0 + 0.5) as u32),
+            ..Self::default()
+        })
     }
 
     /// The link's data rate.

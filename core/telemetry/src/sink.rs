@@ -15,7 +15,7 @@ use paceline_cc::{Cause, Nanos, Time};
 use crate::classify::LossSplit;
 use crate::report::{FlowReport, HopReport, NodeReport, Tuple};
 use crate::trail::Trail;
-use crate::wire::{Edge, MAX_HOPS, NodeRecord, TelemetryHeader};
+use crate::wire::{Edge, MAX_HOPS, NodeRecord, PathWord, TelemetryHeader};
 
 use delay::Delays;
 use gaps::{Came, Gaps};
@@ -75,6 +75,9 @@ pub struct FlowSink {
     /// The newest packet's, and when it was sent.
     records: Vec<NodeRecord>,
     complete: bool,
+    /// The newest word of each signal, and the hop that they last told of.
+    words: [Option<PathWord>; 3],
+    marked: Option<HopReport>,
     sent_us: u32,
     cwnd: Option<u32>,
     round: Nanos,
@@ -117,6 +120,8 @@ impl FlowSink {
             delays: Delays::new(config.synced),
             records: Vec::new(),
             complete: true,
+            words: [None; 3],
+            marked: None,
             sent_us: 0,
             cwnd: None,
             round: ROUND,
@@ -141,6 +146,9 @@ impl FlowSink {
     /// A packet with `header` came, or `wire_packets` of a buffer that share it. One without the edge-to-edge option says nothing. `trail`: that of
     /// all flows of this host, or of this one.
     pub fn header(&mut self, now: Time, header: &TelemetryHeader, wire_packets: u8, trail: &mut Trail) {
+        if let Some(word) = header.word {
+            self.words[word.signal as usize] = Some(word);
+        }
         if let Some(edge) = &header.edge {
             self.take(now, edge, wire_packets, (&header.records, !header.overflow), trail);
         }
@@ -320,7 +328,9 @@ impl FlowSink {
     fn report(&mut self, now: Time, verdict: Cause) -> FlowReport {
         let Window { expected, received, late, lost, .. } = self.since;
         let (lat_us, jit_us, jit_max_us) = self.delays.take();
-        let hops: Vec<HopReport> = self.records.iter().map(|record| self.gaps.hop(record)).collect();
+        self.marked = HopReport::of_words(&self.words, self.marked.as_ref());
+        let of_records = self.records.iter().map(|record| self.gaps.hop(record));
+        let hops: Vec<HopReport> = of_records.chain(self.marked.filter(|_| self.records.is_empty())).collect();
         let fills = hops.iter().enumerate().filter_map(|(index, hop)| Some((index as u8, hop.time_to_fill()?)));
         let bottleneck = fills.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index);
         self.rseq += 1;

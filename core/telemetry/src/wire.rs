@@ -11,15 +11,19 @@ mod edge;
 mod record;
 #[cfg(test)]
 mod tests;
+mod word;
 
 pub use edge::{Edge, Long, StandardEdge};
 pub use record::{NodeRecord, rate_code, rate_of};
+pub use word::{PathWord, WordSignal, read_short_float, short_float};
 
 use std::cmp::Ordering;
 
 /// The IOAM namespace of this layout (RFC 9197 section 4.3: 0x8000 to 0xFFFF are an operator's own). A change of meaning of a
 /// private field takes another.
 pub const NAMESPACE: u16 = 0x8001;
+/// The one in which data rates are [`short_float`]s, so that they go up to 200 Tbit/s, and which has [`RecordProfile::Word`].
+pub const WIDE_NAMESPACE: u16 = 0x8002;
 /// Type of the option that holds the trace: skip if unknown, body changes on the way (RFC 9486 section 3).
 pub const TRACE_OPTION: u8 = 0x31;
 /// Type of the option that holds [`StandardEdge`]: skip if unknown, body stays (RFC 9486 section 3).
@@ -60,11 +64,13 @@ pub enum RecordProfile {
     Counted,
     /// Everything: 40 octets a hop.
     Full,
+    /// No records: one word of four octets for all hops, a [`PathWord`].
+    Word,
 }
 
 impl RecordProfile {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Lean, Self::Timed, Self::Counted, Self::Full];
+    pub const ALL: [Self; 5] = [Self::Lean, Self::Timed, Self::Counted, Self::Full, Self::Word];
 
     /// The IOAM-Trace-Type: 24 bits, bit 0 the most significant (RFC 9197 section 4.4.1).
     pub const fn trace_type(self) -> u32 {
@@ -73,6 +79,16 @@ impl RecordProfile {
             Self::Timed => 0xf6_0000,
             Self::Counted => 0xc6_1000,
             Self::Full => 0xfe_3000,
+            // A buffer's occupancy alone, of which RFC 9197 leaves the meaning to the namespace.
+            Self::Word => 0x00_1000,
+        }
+    }
+
+    /// The namespace that has it, of two the one that all hops know.
+    pub const fn namespace(self) -> u16 {
+        match self {
+            Self::Word => WIDE_NAMESPACE,
+            _ => NAMESPACE,
         }
     }
 
@@ -83,16 +99,22 @@ impl RecordProfile {
             Self::Counted => 5,
             Self::Timed => 6,
             Self::Full => 10,
+            Self::Word => 1,
         }
     }
 
-    /// Hops that a trace can have room for.
+    /// Hops that a trace can have room for. The word is that of any number, and counts as one.
     pub const fn max_hops(self) -> usize {
-        MAX_TRACE / (4 * self.words())
+        match self {
+            Self::Word => 1,
+            _ => MAX_TRACE / (4 * self.words()),
+        }
     }
 
-    fn of(trace_type: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|profile| profile.trace_type() == trace_type)
+    /// The one that a trace of this type and namespace has.
+    fn of(trace_type: u32, namespace: u16) -> Option<Self> {
+        let known = Self::ALL.into_iter().find(|profile| profile.trace_type() == trace_type)?;
+        Some(known).filter(|profile| *profile != Self::Word || namespace == WIDE_NAMESPACE)
     }
 }
 
@@ -101,7 +123,7 @@ impl RecordProfile {
 pub struct TelemetryHeader {
     /// What follows it: 6 for TCP.
     pub next_header: u8,
-    /// The IOAM namespace; only [`NAMESPACE`] is read.
+    /// The IOAM namespace; only [`NAMESPACE`] and [`WIDE_NAMESPACE`] are read.
     pub namespace: u16,
     /// Which fields the records have.
     pub profile: RecordProfile,
@@ -111,6 +133,8 @@ pub struct TelemetryHeader {
     pub overflow: bool,
     /// What the hops wrote, first hop first.
     pub records: Vec<NodeRecord>,
+    /// What they left of the word, where the profile has one.
+    pub word: Option<PathWord>,
     /// From the sending host to the receiving one.
     pub edge: Option<Edge>,
     /// The same in the form of RFC 9197.
@@ -146,8 +170,11 @@ pub enum WireError {
     #[error("the header has no pre-allocated IOAM trace (option {TRACE_OPTION:#04x})")]
     NoTrace,
     /// Another namespace.
-    #[error("the trace is of IOAM namespace {0:#06x}, this is {NAMESPACE:#06x}")]
+    #[error("the trace is of IOAM namespace {0:#06x}, these are {NAMESPACE:#06x} and {WIDE_NAMESPACE:#06x}")]
     Namespace(u16),
+    /// A word of no signal.
+    #[error("the word is of signal {0}, which is not one of 0, 1 and 2")]
+    Signal(u8),
     /// A trace type of no profile.
     #[error("trace type {0:#08x} belongs to no profile")]
     TraceType(u32),
@@ -178,9 +205,10 @@ pub enum Refused {
 impl TelemetryHeader {
     /// An empty header: what a source puts on a packet.
     pub fn new(profile: RecordProfile, capacity_hops: u8, edge: Edge) -> Self {
-        let (namespace, records) = (NAMESPACE, Vec::new());
+        let word = (profile == RecordProfile::Word).then(|| PathWord::asking(WordSignal::of(edge.seq)));
+        let (namespace, records) = (profile.namespace(), Vec::new());
         let (edge, standard) = (Some(edge), None);
-        Self { next_header: 6, namespace, profile, capacity_hops, overflow: false, records, edge, standard }
+        Self { next_header: 6, namespace, profile, capacity_hops, overflow: false, records, word, edge, standard }
     }
 
     /// Octets that it takes on the wire, a multiple of eight.
@@ -192,6 +220,9 @@ impl TelemetryHeader {
 
     /// Hops with room: as many as it says, at least those that wrote, at most what fits.
     fn capacity(&self) -> usize {
+        if self.profile == RecordProfile::Word {
+            return 1;
+        }
         usize::from(self.capacity_hops).max(self.records.len()).min(self.profile.max_hops())
     }
 
@@ -199,6 +230,8 @@ impl TelemetryHeader {
     pub fn encode(&self) -> Vec<u8> {
         let (words, capacity) = (self.profile.words(), self.capacity());
         let records = &self.records[..self.records.len().min(capacity)];
+        // The word is there from the start: a hop that does not know it finds no room.
+        let used = if self.profile == RecordProfile::Word { 1 } else { records.len() };
         let overflow = self.overflow || records.len() < self.records.len();
         let octets = self.octets();
         let mut out = Vec::with_capacity(octets);
@@ -207,12 +240,15 @@ impl TelemetryHeader {
         out.extend_from_slice(&[TRACE_OPTION, (TRACE_HEADER - 2 + data) as u8, 0, PREALLOCATED]);
         out.extend_from_slice(&self.namespace.to_be_bytes());
         out.push((words as u8) << 3 | if overflow { OVERFLOW } else { 0 });
-        out.push(((capacity - records.len()) * words) as u8);
+        out.push(((capacity - used) * words) as u8);
         out.extend_from_slice(&(self.profile.trace_type() << 8).to_be_bytes());
         // Hops fill the room from its end.
-        out.resize(out.len() + 4 * words * (capacity - records.len()), 0);
-        for record in records.iter().rev() {
-            record.write(self.profile, &mut out);
+        out.resize(out.len() + 4 * words * (capacity - used), 0);
+        if self.profile == RecordProfile::Word {
+            let word = self.word.unwrap_or(PathWord::asking(WordSignal::Available));
+            out.extend_from_slice(&word.to_bits().to_be_bytes());
+        } else {
+            records.iter().rev().for_each(|record| record.write(self.namespace, self.profile, &mut out));
         }
         if let Some(standard) = self.standard {
             standard.write(self.namespace, &mut out);
@@ -272,8 +308,8 @@ impl TelemetryHeader {
                 return Err(WireError::Twice(kind));
             }
         }
-        let Trace { namespace, profile, capacity_hops, overflow, records } = trace.ok_or(WireError::NoTrace)?;
-        Ok((Self { next_header, namespace, profile, capacity_hops, overflow, records, edge, standard }, need))
+        let Trace { namespace, profile, capacity_hops, overflow, records, word } = trace.ok_or(WireError::NoTrace)?;
+        Ok((Self { next_header, namespace, profile, capacity_hops, overflow, records, word, edge, standard }, need))
     }
 }
 
@@ -284,6 +320,7 @@ struct Trace {
     capacity_hops: u8,
     overflow: bool,
     records: Vec<NodeRecord>,
+    word: Option<PathWord>,
 }
 
 impl Trace {
@@ -293,11 +330,11 @@ impl Trace {
             return Err(WireError::Length { what, value: body.len() + 2 });
         };
         let namespace = u16::from_be_bytes([a, b]);
-        if namespace != NAMESPACE {
+        if !is_ours(namespace) {
             return Err(WireError::Namespace(namespace));
         }
         let trace_type = u32::from_be_bytes([0, c, d, e]);
-        let profile = RecordProfile::of(trace_type).ok_or(WireError::TraceType(trace_type))?;
+        let profile = RecordProfile::of(trace_type, namespace).ok_or(WireError::TraceType(trace_type))?;
         let record = 4 * profile.words();
         if usize::from(node >> 3) != profile.words() {
             return Err(WireError::Length { what: "NodeLen", value: usize::from(node >> 3) });
@@ -313,14 +350,28 @@ impl Trace {
             _ if 4 * remaining % record != 0 => return Err(WireError::Length { what, value: remaining }),
             _ => &data[4 * remaining..],
         };
-        let records = used.chunks_exact(record).rev().map(|words| NodeRecord::read(profile, words)).collect();
         let capacity_hops = (data.len() / record) as u8;
-        Ok(Self { namespace, profile, capacity_hops, overflow: node & OVERFLOW != 0, records })
+        let overflow = node & OVERFLOW != 0;
+        if profile == RecordProfile::Word {
+            let (&[a, b, c, d], 0) = (data, remaining) else {
+                return Err(WireError::Length { what, value: remaining });
+            };
+            let word = u32::from_be_bytes([a, b, c, d]);
+            let word = Some(PathWord::from_bits(word).ok_or(WireError::Signal((word >> 24) as u8))?);
+            return Ok(Self { namespace, profile, capacity_hops, overflow, records: Vec::new(), word });
+        }
+        let records =
+            used.chunks_exact(record).rev().map(|words| NodeRecord::read(namespace, profile, words)).collect();
+        Ok(Self { namespace, profile, capacity_hops, overflow, records, word: None })
     }
 }
 
+fn is_ours(namespace: u16) -> bool {
+    matches!(namespace, NAMESPACE | WIDE_NAMESPACE)
+}
+
 /// Writes `record` into the header in front of `bytes`, as a transit hop does: only a header that begins as ours do, nothing is
-/// moved. Where there is no room the overflow flag is set.
+/// moved. Where there is no room the overflow flag is set; a word is compared, and replaced.
 ///
 /// # Errors
 /// [`Refused`] when nothing was written.
@@ -329,10 +380,11 @@ pub fn push_record(bytes: &mut [u8], record: &NodeRecord) -> Result<(), Refused>
     else {
         return Err(Refused::Foreign("no trace option at octet 4"));
     };
-    if u16::from_be_bytes([a, b]) != NAMESPACE {
+    let namespace = u16::from_be_bytes([a, b]);
+    if !is_ours(namespace) {
         return Err(Refused::Foreign("the namespace is another"));
     }
-    let profile = RecordProfile::of(u32::from_be_bytes([0, c, d, e]))
+    let profile = RecordProfile::of(u32::from_be_bytes([0, c, d, e]), namespace)
         .ok_or(Refused::Foreign("the trace type is not a profile's"))?;
     let words = profile.words();
     if usize::from(node >> 3) != words {
@@ -345,12 +397,21 @@ pub fn push_record(bytes: &mut [u8], record: &NodeRecord) -> Result<(), Refused>
     if end > header.min(bytes.len()) || data + 4 * left > end {
         return Err(Refused::Foreign("the lengths do not fit"));
     }
+    if profile == RecordProfile::Word {
+        let at = end - 4;
+        let octets = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        let word = PathWord::from_bits(u32::from_be_bytes(octets)).filter(|_| left == 0 && at == data);
+        let mut word = word.ok_or(Refused::Foreign("the word is of no signal"))?;
+        word.pass(record);
+        bytes[at..end].copy_from_slice(&word.to_bits().to_be_bytes());
+        return Ok(());
+    }
     if left < words {
         bytes[TRACE_AT + 6] |= OVERFLOW;
         return Err(Refused::Full);
     }
     let mut written = Vec::with_capacity(4 * words);
-    record.write(profile, &mut written);
+    record.write(namespace, profile, &mut written);
     let at = data + 4 * (left - words);
     bytes[at..at + written.len()].copy_from_slice(&written);
     bytes[TRACE_AT + 7] -= words as u8;

@@ -131,6 +131,10 @@ impl SourceOptions {
 
     fn check(&self) -> Result<(), NodeError> {
         let wrong = |option, reason| Err(NodeError::Option { option, reason });
+        if self.profile == RecordProfile::Word {
+            let reason = "the kernel's source and hops have no word; take lean, timed, counted or full";
+            return wrong("profile", reason.to_owned());
+        }
         if self.hops == 0 || self.reserve() > HEADER_MAX {
             let widest = if self.full_every > 0 { RecordProfile::Full } else { self.profile };
             let most = (1..=15).rev().find(|hops| octets(widest, *hops) <= HEADER_MAX).unwrap_or(1);
@@ -302,7 +306,7 @@ mod tests {
         assert_eq!(octets(RecordProfile::Counted, 2), 72);
         assert_eq!(octets(RecordProfile::Counted, 1), 56);
         assert_eq!(octets(RecordProfile::Full, 2), 120);
-        for profile in RecordProfile::ALL {
+        for profile in RecordProfile::ALL.into_iter().filter(|profile| *profile != RecordProfile::Word) {
             for hops in 1..=6 {
                 let long = Long { flow: 1, ssthresh: 2, srtt_64us: 3 };
                 let long = (profile == RecordProfile::Full).then_some(long);
@@ -327,6 +331,10 @@ mod tests {
         assert_eq!(
             said(SourceOptions { one_in: 0, ..SourceOptions::default() }),
             "one in: 0 is not a share; take 1 or more"
+        );
+        assert_eq!(
+            said(SourceOptions { profile: RecordProfile::Word, ..SourceOptions::default() }),
+            "profile: the kernel's source and hops have no word; take lean, timed, counted or full"
         );
         let addresses = vec![(Ipv6Addr::LOCALHOST, 129)];
         assert_eq!(

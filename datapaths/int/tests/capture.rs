@@ -37,7 +37,8 @@ fn tshark_reads_each_profile() {
     chain.a.enter(|| paceline_emulator::port::packet::without_offloads("a0")).unwrap().unwrap();
     let fields =
         ["ipv6.opt.ioam.trace.nodelen", "ipv6.opt.ioam.trace.node.id", "ipv6.opt.ioam.trace.node.hlim", "tcp.dstport"];
-    for (port, profile) in (PORT..).zip(RecordProfile::ALL) {
+    let of_records = RecordProfile::ALL.into_iter().filter(|profile| *profile != RecordProfile::Word);
+    for (port, profile) in (PORT..).zip(of_records) {
         // An odd number of hops, so that one profile has padding.
         let options = SourceOptions { profile, full_every: 0, hops: 1, patience: None, ..SourceOptions::default() };
         let Some(_source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };

@@ -233,7 +233,7 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
         ),
         (
             format!("{SMALL}[telemetry]\nprofile = \"lean\""),
-            "s.toml:8: telemetry.profile: 'lean' is not a profile; write L, T, C or X and the number of records, such as \"L2\"",
+            "s.toml:8: telemetry.profile: 'lean' is not a profile; write L, T, C, X or W and the number of records, such as \"L2\"",
         ),
         (
             format!("{SMALL}[telemetry]\ninterval = \"2s\""),

@@ -122,7 +122,7 @@ impl StandardEdge {
             });
         };
         let namespace = u16::from_be_bytes([a, b]);
-        if namespace != super::NAMESPACE {
+        if !super::is_ours(namespace) {
             return Err(WireError::Namespace(namespace));
         }
         let kind = u16::from_be_bytes([c, d]);

@@ -2,7 +2,9 @@
 
 use paceline_cc::{Nanos, Time};
 
-use super::RecordProfile;
+use super::word::{read_short_float, short_float};
+use super::{NAMESPACE, RecordProfile};
+use crate::report::REFERENCE;
 
 /// A field that a hop cannot supply is all ones (RFC 9197 section 4.4.2).
 const UNKNOWN_16: u16 = u16::MAX;
@@ -10,7 +12,7 @@ const UNKNOWN_32: u32 = u32::MAX;
 /// Largest room, flow count and radio rate that are written; one more means unknown.
 const MOST_ROOM: u32 = 0xfffe;
 const MOST_FLOWS: u32 = 254;
-const MOST_RATE: u16 = 0xfffe;
+const MOST_RATE: u32 = 0xfffe;
 /// A full queue.
 const MOST_SHARE: u16 = 0xfffe;
 /// Code of an arrival rate of 2^31 packets a second; codes above it are read as it.
@@ -62,13 +64,18 @@ pub struct NodeRecord {
     pub rssi_dbm: Option<i8>,
     /// Radio streams less one (3 bits) and index of the modulation (5 bits).
     pub mcs: Option<u8>,
-    /// The link's data rate in 0.1 Mbit/s; 65534: 6553.4 Mbit/s or more.
-    pub rate_100k: Option<u16>,
+    /// The link's data rate in 0.1 Mbit/s; on the wire to 1/2048 of it, and in [`NAMESPACE`] 65534: 6553.4 Mbit/s or more.
+    pub rate_100k: Option<u32>,
 }
 
 impl NodeRecord {
-    /// Appends the fields of `profile`, in the order of their bits in the trace type.
-    pub(super) fn write(&self, profile: RecordProfile, out: &mut Vec<u8>) {
+    /// What comes to the queue, in 0.1 Mbit/s of packets of [`REFERENCE`] octets.
+    pub(super) fn arrival_100k(&self) -> Option<f64> {
+        self.arrival_pps.map(|pps| pps * REFERENCE as f64 * 8.0 / 1e5)
+    }
+
+    /// Appends the fields of `profile`, in the order of their bits in the trace type, as `namespace` has them.
+    pub(super) fn write(&self, namespace: u16, profile: RecordProfile, out: &mut Vec<u8>) {
         for bit in fields(profile) {
             let word = match bit {
                 0 => u32::from(self.hop_limit) << 24 | self.node & NODE_BITS,
@@ -85,7 +92,7 @@ impl NodeRecord {
                 5 => self.short_word(),
                 6 => self.queue_bytes.map_or(UNKNOWN_32, |bytes| bytes.min(UNKNOWN_32 - 1)),
                 10 => {
-                    out.extend_from_slice(&self.wide_word().to_be_bytes());
+                    out.extend_from_slice(&self.wide_word(namespace).to_be_bytes());
                     continue;
                 }
                 // Bit 11, the last that a profile has.
@@ -95,8 +102,8 @@ impl NodeRecord {
         }
     }
 
-    /// Reads a record of `profile`, whose words are all there.
-    pub(super) fn read(profile: RecordProfile, words: &[u8]) -> Self {
+    /// Reads a record of `profile`, whose words are all there, as `namespace` has them.
+    pub(super) fn read(namespace: u16, profile: RecordProfile, words: &[u8]) -> Self {
         let mut words = words.chunks_exact(4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
         let mut word = || words.next().unwrap_or(UNKNOWN_32);
         let mut record = Self::default();
@@ -114,7 +121,7 @@ impl NodeRecord {
                 4 => record.transit = known(value).map(|nanos| Nanos::from_nanos(u64::from(nanos.min(MOST_TRANSIT)))),
                 5 => record.read_short(value),
                 6 => record.queue_bytes = known(value),
-                10 => record.read_wide(u64::from(value) << 32 | u64::from(word())),
+                10 => record.read_wide(namespace, u64::from(value) << 32 | u64::from(word())),
                 _ => {
                     record.occupancy = half(value).map(|share| f64::from(share) / 65535.0);
                     record.flow_dropped = half(value >> 16);
@@ -148,11 +155,14 @@ impl NodeRecord {
     }
 
     /// Lost frames (16 bits), drops (16), signal (8), MCS (8), data rate (16); all ones where nothing is known.
-    fn wide_word(&self) -> u64 {
+    fn wide_word(&self, namespace: u16) -> u64 {
         let Self { link_lost, dropped, rssi_dbm, mcs, rate_100k, .. } = *self;
         let [link_lost, dropped] = [link_lost, dropped].map(|count| u64::from(count.unwrap_or(UNKNOWN_16)));
         let signal = rssi_dbm.map_or(NO_SIGNAL, |dbm| dbm.clamp(-127, 0) as u8);
-        let rate = rate_100k.map_or(UNKNOWN_16, |rate| rate.min(MOST_RATE));
+        let rate = rate_100k.map_or(UNKNOWN_16, |rate| match namespace {
+            NAMESPACE => rate.min(MOST_RATE) as u16,
+            _ => short_float(rate.into()),
+        });
         let word = link_lost << 48
             | dropped << 32
             | u64::from(signal) << 24
@@ -166,7 +176,7 @@ impl NodeRecord {
         }
     }
 
-    fn read_wide(&mut self, word: u64) {
+    fn read_wide(&mut self, namespace: u16, word: u64) {
         if word == u64::MAX {
             return;
         }
@@ -175,7 +185,10 @@ impl NodeRecord {
         (self.link_lost, self.dropped) = (counter(word >> 48), counter(word >> 32));
         self.rssi_dbm = Some(signal as i8).filter(|dbm| signal != NO_SIGNAL && *dbm <= 0);
         self.mcs = Some(mcs).filter(|_| mcs != UNKNOWN_8);
-        self.rate_100k = Some(rate).filter(|_| rate != UNKNOWN_16);
+        self.rate_100k = match namespace {
+            NAMESPACE => Some(u32::from(rate)).filter(|_| rate != UNKNOWN_16),
+            _ => read_short_float(rate).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX)),
+        };
     }
 }
 

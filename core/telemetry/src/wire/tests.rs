@@ -56,7 +56,8 @@ fn headers_have_the_sizes_that_are_documented() {
     assert_eq!(size(RecordProfile::Timed, 2, edge(), None), 80);
     assert_eq!(size(RecordProfile::Full, 2, edge(), None), 112);
     assert_eq!(size(RecordProfile::Full, 2, long(), None), 120);
-    assert_eq!(RecordProfile::ALL.map(RecordProfile::max_hops), [15, 10, 12, 6]);
+    assert_eq!(size(RecordProfile::Word, 1, edge(), None), 40);
+    assert_eq!(RecordProfile::ALL.map(RecordProfile::max_hops), [15, 10, 12, 6, 1]);
     assert_eq!(MAX_HOPS, 15);
 }
 
@@ -66,7 +67,7 @@ fn records() -> impl Strategy<Value = NodeRecord> {
     let short = (option::of(any::<u32>()), option::of(any::<u32>()), option::of(0.0..1e12f64));
     let queue = (option::of(any::<u32>()), option::of(-1.0..2.0f64), option::of(any::<u16>()));
     let radio = (option::of(any::<u16>()), option::of(any::<u16>()), option::of(any::<i8>()));
-    let rate = (option::of(any::<u8>()), option::of(any::<u16>()));
+    let rate = (option::of(any::<u8>()), option::of(any::<u32>()));
     (ids, times, short, queue, radio, rate).prop_map(|(ids, times, short, queue, radio, rate)| NodeRecord {
         hop_limit: ids.0,
         node: ids.1,
@@ -103,17 +104,22 @@ fn edges() -> impl Strategy<Value = Edge> {
 
 fn headers() -> impl Strategy<Value = TelemetryHeader> {
     let standard = option::of((any::<u32>(), any::<u32>(), any::<u32>()));
-    let parts = (any::<u8>(), select(&RecordProfile::ALL[..]), 0u8..20, any::<bool>(), option::of(edges()), standard);
+    let profiles = select(&RecordProfile::ALL[..]);
+    let parts = (any::<u8>(), profiles, 0u8..20, any::<bool>(), option::of(edges()), standard, any::<bool>());
     (parts, collection::vec(records(), 0..20)).prop_map(
-        |((next_header, profile, hops, overflow, edge, standard), records)| {
+        |((next_header, profile, hops, overflow, edge, standard, wide), records)| {
             let standard = standard.map(|(seq, seconds, micros)| StandardEdge { seq, seconds, micros });
+            let is_word = profile == RecordProfile::Word;
+            let mut word = is_word.then(|| PathWord::asking(WordSignal::of(u32::from(hops))));
+            word.iter_mut().for_each(|word| records.iter().for_each(|record| word.pass(record)));
             TelemetryHeader {
                 next_header,
-                namespace: NAMESPACE,
+                namespace: if wide { WIDE_NAMESPACE } else { profile.namespace() },
                 profile,
-                capacity_hops: hops,
+                capacity_hops: if is_word { 1 } else { hops },
                 overflow,
-                records,
+                records: if is_word { Vec::new() } else { records },
+                word,
                 edge,
                 standard,
             }
@@ -132,6 +138,7 @@ proptest! {
         let kept = header.records.len().min(header.profile.max_hops());
         prop_assert_eq!((read.records.len(), read.overflow), (kept, header.overflow || kept < header.records.len()));
         prop_assert_eq!((read.edge, read.standard, read.profile), (header.edge, header.standard, header.profile));
+        prop_assert_eq!((read.word, read.namespace), (header.word, header.namespace));
         for (written, read) in header.records.iter().zip(&read.records) {
             prop_assert_eq!((written.hop_limit, written.node, written.ingress, written.egress),
                 (read.hop_limit, read.node, read.ingress, read.egress));
@@ -145,6 +152,9 @@ proptest! {
             for (written, read) in header.records.iter().zip(&read.records) {
                 prop_assert_eq!(written.flow_dropped.filter(|count| *count != u16::MAX), read.flow_dropped);
                 prop_assert_eq!(written.occupancy.is_some(), read.occupancy.is_some());
+                let near = |rate: u32| if header.namespace == NAMESPACE { rate.min(0xfffe) } else { rate };
+                let off = written.rate_100k.map(near).zip(read.rate_100k).map(|(rate, read)| rate.abs_diff(read));
+                prop_assert!(off.is_none_or(|off| off <= written.rate_100k.unwrap_or(0) / 2_048), "{:?}", off);
                 prop_assert_eq!(written.at.map(|at| at.as_nanos() / 1000).filter(|us| us / 1_000_000 < u64::from(u32::MAX - 1)),
                     read.at.map(|at| at.as_nanos() / 1000).filter(|us| us / 1_000_000 < u64::from(u32::MAX - 1)));
             }
@@ -283,4 +293,54 @@ fn arrival_rates_have_steps_of_nine_percent() {
     );
     assert_eq!((rate_of(0), rate_of(8), rate_of(248), rate_of(255)), (0.0, 2.0, 2_147_483_648.0, 2_147_483_648.0));
     assert_eq!(rate_code(f64::NAN), 255);
+}
+
+#[test]
+fn a_link_of_a_hundred_gigabits_is_one_in_the_second_namespace() {
+    let told = |namespace, rate| {
+        let full = TelemetryHeader { namespace, ..TelemetryHeader::new(RecordProfile::Full, 1, edge()) };
+        let mut bytes = full.encode();
+        push_record(&mut bytes, &NodeRecord { rate_100k: Some(rate), ..NodeRecord::default() }).unwrap();
+        TelemetryHeader::decode(&bytes).unwrap().0.records[0].rate_100k
+    };
+    // 100 Gbit/s in 0.1 Mbit/s, 0.0064 % less; and what fits into 16 bits is as it was.
+    assert_eq!([NAMESPACE, WIDE_NAMESPACE].map(|space| told(space, 1_000_000)), [Some(0xfffe), Some(999_936)]);
+    assert_eq!([NAMESPACE, WIDE_NAMESPACE].map(|space| told(space, 200)), [Some(200); 2]);
+}
+
+#[test]
+fn each_hop_compares_its_word_and_replaces_it() {
+    let hop = |hop_limit, rate: u32, queue: u32| NodeRecord {
+        hop_limit,
+        rate_100k: Some(rate),
+        arrival_pps: Some(1_000.0),
+        queue_bytes: Some(queue),
+        ..NodeRecord::default()
+    };
+    let through = |seq, hops: &[NodeRecord]| {
+        let mut bytes = TelemetryHeader::new(RecordProfile::Word, 1, Edge { seq, ..edge() }).encode();
+        for hop in hops {
+            push_record(&mut bytes, hop).unwrap();
+        }
+        assert_eq!(bytes.len(), 40);
+        let (header, _) = TelemetryHeader::decode(&bytes).unwrap();
+        assert!(header.records.is_empty() && !header.overflow);
+        let word = header.word.unwrap();
+        (word.signal, word.hop_limit, word.value())
+    };
+    let hops = [hop(63, 1_000, 60_560), hop(62, 200, 3_028), hop(61, 10_000, 0)];
+    // 20 Mbit/s less 12.112 of a thousand full packets, and 60560 octets at 100 Mbit/s.
+    assert_eq!(through(0, &hops), (WordSignal::Available, 62, Some(7.9e6)));
+    let (signal, place, share) = through(1, &hops);
+    assert!((share.unwrap() - 0.3944).abs() < 1e-4 && (signal, place) == (WordSignal::AvailableShare, 62), "{share:?}");
+    let (signal, place, delay) = through(2, &hops);
+    assert!((delay.unwrap() - 0.004_844_8).abs() < 5e-6 && (signal, place) == (WordSignal::Delay, 63), "{delay:?}");
+    assert_eq!(through(3, &[]), (WordSignal::Available, 0, None));
+    // A word of no signal, and one in a namespace that has none.
+    let mut bytes = TelemetryHeader::new(RecordProfile::Word, 1, edge()).encode();
+    bytes[16] = 3;
+    assert_eq!(TelemetryHeader::decode(&bytes), Err(WireError::Signal(3)));
+    assert!(matches!(push_record(&mut bytes, &hops[0]), Err(Refused::Foreign(_))));
+    (bytes[9], bytes[16]) = (1, 0);
+    assert_eq!(TelemetryHeader::decode(&bytes), Err(WireError::TraceType(0x00_1000)));
 }
