@@ -144,14 +144,10 @@ mod linux {
     }
 
     impl Times {
-        /// Looks at the programs that were not among `others`.
-        fn look(&mut self, others: &HashSet<u32>) {
-            for program in ProgInfoIter::default().filter(|program| !others.contains(&program.id)) {
-                // The kernel keeps 15 octets of it.
-                let name = program.name.to_string_lossy();
-                let Some(at) = PROGRAMS.iter().position(|one| one.starts_with(&*name) && !name.is_empty()) else {
-                    continue;
-                };
+        /// Looks at the programs of these numbers.
+        fn look(&mut self, ours: [u32; 3]) {
+            for program in ProgInfoIter::default() {
+                let Some(at) = ours.iter().position(|id| *id == program.id) else { continue };
                 let time = &mut self.programs[at];
                 let (runs, ns) = (program.run_cnt - time.before.0, program.run_time_ns - time.before.1);
                 if runs < RUNS {
@@ -166,13 +162,22 @@ mod linux {
         }
     }
 
+    fn programs() -> impl Iterator<Item = (u32, String)> {
+        ProgInfoIter::default().map(|program| (program.id, program.name.to_string_lossy().into_owned()))
+    }
+
     /// With all three roles; Gbit/s. Measuring the programs' times costs throughput itself.
     fn with_telemetry(chain: &Chain, seconds: u32, one_in: u32, times: Option<&mut Times>) -> f64 {
         let options = SourceOptions { ports: vec![PORT], patience: None, one_in, ..SourceOptions::default() };
-        let others: HashSet<u32> = ProgInfoIter::default().map(|program| program.id).collect();
+        let others: HashSet<u32> = programs().map(|(id, _)| id).collect();
         let source = chain.a.enter(|| SourceNode::open("a0", &options)).unwrap().unwrap();
         let transit = chain.r.enter(|| TransitNode::open("r1", &TransitOptions::default())).unwrap().unwrap();
         let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
+        // The kernel keeps 15 octets of a name. Other processes may have programs of these.
+        let ours = PROGRAMS.map(|name| {
+            let found = programs().find(|(id, of)| !others.contains(id) && !of.is_empty() && name.starts_with(of));
+            found.expect("the three are loaded").0
+        });
         let before = times.is_some().then(|| fs::read_to_string(STATISTICS).unwrap());
         if before.is_some() {
             fs::write(STATISTICS, "1").unwrap();
@@ -189,7 +194,7 @@ mod linux {
             let looking = times.map(|times| {
                 scope.spawn(|| {
                     while !ended.load(Ordering::Relaxed) {
-                        times.look(&others);
+                        times.look(ours);
                         thread::sleep(LOOK);
                     }
                     times
