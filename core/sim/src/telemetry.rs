@@ -110,9 +110,10 @@ impl Carried {
         }
     }
 
-    /// A packet leaves: with a header, unless the source has given up for now.
+    /// A packet leaves: with a header, unless it has no data (a handshake, as at the source in the kernel) or the source has given up
+    /// for now.
     pub(crate) fn leave(&mut self, now: Time, segment: &Segment, sender: &dyn Sender, mss: u32) -> Option<Box<Traced>> {
-        if !self.may_insert(now) {
+        if segment.bytes == 0 || !self.may_insert(now) {
             return None;
         }
         let number = self.next;

@@ -102,6 +102,25 @@ fn the_header_is_on_each_packet_and_nothing_else_changes_without_it() {
     assert!(notes.reports[0].0 < Time::from_millis(60), "{}", notes.reports[0].0);
 }
 
+/// As the source in the kernel has it. A handshake that is lost takes a second, in which nothing is reported: that is no reason to give up.
+#[test]
+fn a_handshake_has_no_header() {
+    let flow = || Flow { handshake: true, ..carrying("L2", cubic()) };
+    let (traced, _, payload) = watched(radio("droptail:packets=60", 0.0), vec![flow()], 2);
+    let arrived = &traced.flows[0];
+    assert_eq!(arrived.wire_bytes_arrived, payload + (52 + 64) * arrived.packets_arrived - 64);
+    let mut latest = Time::ZERO;
+    for seed in 1..=16 {
+        let lossy = Direction { loss: Some(LossModel::Rate(0.2)), ..link(20.0, "droptail:packets=60", 10) };
+        let mut watch = Watch::default();
+        run(topology(&[("radio", ["ap", "sta"], lossy)], seed), vec![flow()], seed, 8, Some(&mut watch));
+        let notes = watch.heard.0.lock().unwrap();
+        latest = latest.max(notes.reports[0].0);
+        assert!(notes.reports.len() > 40, "{} reports, seed {seed}", notes.reports.len());
+    }
+    assert!(latest > Time::from_millis(1000), "a handshake was lost: {latest}");
+}
+
 /// 5 Mbit/s pass into a link of 20: no queue, and all that is lost was policed. Beside them a medium that loses 2 % of what passed.
 #[test]
 fn the_policer_is_known_by_the_reports_of_its_node() {
