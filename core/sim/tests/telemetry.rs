@@ -102,7 +102,7 @@ fn the_header_is_on_each_packet_and_nothing_else_changes_without_it() {
     assert!(notes.reports[0].0 < Time::from_millis(60), "{}", notes.reports[0].0);
 }
 
-/// As the source in the kernel has it. A handshake that is lost takes a second, in which nothing is reported: that is no reason to give up.
+/// As the source in the kernel has it. A handshake that is lost takes a second, in which nothing is reported, and the source does not give up for that.
 #[test]
 fn a_handshake_has_no_header() {
     let flow = || Flow { handshake: true, ..carrying("L2", cubic()) };
