@@ -24,7 +24,7 @@ use server::Server;
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Octets of `struct flow` of src/bpf/source.h.
-const FLOW: usize = 104;
+const FLOW: usize = 112;
 const STEP: Duration = Duration::from_millis(20);
 /// Names the map that the other process is to read, and the key.
 const READ: &str = "PACELINE_TEST_READ";
