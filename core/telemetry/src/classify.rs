@@ -33,7 +33,7 @@ const NEARLY_FULL: f64 = 3.0;
 /// How much denser than on average others' packets may come within a gap (our choice: bursts of two).
 const BURSTS: f64 = 2.0;
 /// A flow with this share of the arrivals is taken to be alone: rates on the wire have steps of 9 %.
-const ALONE: f64 = 0.85;
+pub(crate) const ALONE: f64 = 0.85;
 
 /// What is known of a queue's drops about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -39,8 +39,8 @@ const PATIENCE: Nanos = Nanos::from_millis(100);
 const ROUND: Nanos = Nanos::from_millis(50);
 /// Share of the missing packets that must be the medium's for that verdict (our choice).
 const MOSTLY: (u32, u32) = (4, 5);
-/// Time constant of the flow's own rate, which is compared with that of hops.
-const RATE_SPAN: f64 = 0.1;
+/// Time constant of a flow's or a host's own rate, which is compared with that of hops.
+pub(crate) const RATE_SPAN: f64 = 0.1;
 
 /// Which flow, and what is known of the clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 
 use paceline_cc::{Nanos, Time};
 
-use crate::classify::HopAtGap;
+use crate::classify::{ALONE, HopAtGap};
 use crate::report::REFERENCE;
+use crate::sink::RATE_SPAN;
 use crate::wire::{MAX_HOPS, NodeRecord};
 
 /// A node's egress.
@@ -20,15 +21,11 @@ pub(crate) fn egress(record: &NodeRecord) -> Egress {
 }
 
 /// Hops remembered: of two paths.
-const MAX_STEPS: usize = 2 * MAX_HOPS;
+pub(crate) const MAX_KNOWN: usize = 2 * MAX_HOPS;
 /// Records of each that are kept (our choice: two round trips of a hundred packets).
 const MAX_RECORDS: usize = 256;
-/// Time constant of the host's rate, which is compared with that of hops.
-const RATE_SPAN: f64 = 0.1;
 /// Hops count flows of this long.
 const SHARED_FOR: Nanos = Nanos::from_secs(1);
-/// With this share of the arrivals a host has all: rates on the wire have steps of 9 %.
-const ALL: f64 = 0.85;
 
 /// One hop.
 #[derive(Clone, Debug)]
@@ -74,8 +71,8 @@ impl Trail {
 
     fn remember(&mut self, wanted: Egress, now: Time) -> &mut Steps {
         let index = self.hops.iter().position(|steps| steps.egress == wanted).unwrap_or_else(|| {
-            if self.hops.len() == MAX_STEPS {
-                let oldest = (0..MAX_STEPS).min_by_key(|index| self.hops[*index].seen).unwrap_or(0);
+            if self.hops.len() == MAX_KNOWN {
+                let oldest = (0..MAX_KNOWN).min_by_key(|index| self.hops[*index].seen).unwrap_or(0);
                 self.hops.swap_remove(oldest);
             }
             self.hops.push(Steps {
@@ -113,7 +110,7 @@ impl Trail {
         let all: Vec<Option<NodeRecord>> = all.map(|record| record.map(|record| steps.with_room(record))).collect();
         let known = gap.after.or(gap.before).unwrap_or_default();
         let seen = known.arrival_pps.filter(|all| *all > 0.0 && mark.is_some()).map_or(0.0, |all| steps.pps / all);
-        let share = if seen >= ALL { 1.0 } else { seen.max(gap.share) };
+        let share = if seen >= ALONE { 1.0 } else { seen.max(gap.share) };
         let passed = gap.passed / (all.len() - 1) as f64;
         let pairs = all.windows(2).map(|pair| HopAtGap { before: pair[0], after: pair[1], share, passed, ..gap });
         let room = |hop: &HopAtGap| hop.before.and_then(|record| record.room_packets).unwrap_or(0);

@@ -8,15 +8,13 @@ use paceline_cc::{Nanos, Time};
 use super::{GUARD, JudgedGap, PATIENCE, REORDERED};
 use crate::classify::{CountedSpan, Drops, HopAtGap, LossSplit, Policed, judge};
 use crate::report::HopReport;
-use crate::trail::{Egress, Trail, egress};
-use crate::wire::{MAX_HOPS, NodeRecord};
+use crate::trail::{Egress, MAX_KNOWN, Trail, egress};
+use crate::wire::NodeRecord;
 
 /// Most gaps that wait to be counted.
 const MAX_GAPS: usize = 128;
 /// Most counted gaps that are kept from one report to the next.
 const MAX_CLOSED: usize = 1024;
-/// Hops remembered: of two paths.
-const MAX_KNOWN: usize = 2 * MAX_HOPS;
 /// A hop that was silent for this long may have been started again: its counter says nothing.
 const SILENT: Nanos = Nanos::from_secs(10);
 /// Counters that step further than this have been started again.

@@ -91,5 +91,5 @@ fn no_more_hops_are_kept_than_two_paths_have() {
     for node in 0..1000 {
         trail.push(Time::from_millis(u64::from(node)), &NodeRecord { node, ..record(Some(1), 0) }, 1, 1);
     }
-    assert_eq!(trail.hops.len(), MAX_STEPS);
+    assert_eq!(trail.hops.len(), MAX_KNOWN);
 }

@@ -34,20 +34,20 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
             plain(format!("{rate} Mbit/s"), values)
         };
         Findings {
-        setup: vec![
-            "The paper's throughput falls short because its timer counts from when it fired; ours counts from the deadline before. What \
-             small requests cost on the air is in docs/results/wifi.md."
-                .to_owned(),
-        ],
-        claims: claims.collect(),
-        tables: vec![Table::new(
-            "Throughput",
-            "Mbit/s of payload, by units in a request.",
-            UNITS.map(|units| units.to_string()),
-            RATES.iter().enumerate().map(row),
-        )],
-        scenarios: vec![&REQUESTS],
-        ..Findings::default()
-}
+            setup: vec![
+                "The paper's throughput falls short because its timer counts from when it fired; ours counts from the deadline before. What \
+                 small requests cost on the air is in docs/results/wifi.md."
+                    .to_owned(),
+            ],
+            claims: claims.collect(),
+            tables: vec![Table::new(
+                "Throughput",
+                "Mbit/s of payload, by units in a request.",
+                UNITS.map(|units| units.to_string()),
+                RATES.iter().enumerate().map(row),
+            )],
+            scenarios: vec![&REQUESTS],
+            ..Findings::default()
+        }
     })
 }
