@@ -55,3 +55,21 @@ fn a_module_in_the_kernel_acts_on_what_the_hops_report() {
     // On an idle machine eight times as much and more.
     assert!(rate(1) > 2.0 * rate(0), "CUBIC {}, with telemetry {}", rate(0), rate(1));
 }
+
+#[cfg(feature = "ebpf")]
+#[test]
+fn datagrams_and_quic_are_informed_of_the_hops() {
+    let test = "datagrams_and_quic_are_informed_of_the_hops";
+    let who = if cfg!(feature = "quic") { "cubic@udp,hops@udp,hops@quic" } else { "cubic@udp,hops@udp" };
+    let short = ["--contestants", who, "--runs", "1", "--seconds", "6", "--set", "links.radio2.loss=0.1"];
+    let Some(records) = records_with(test, CHAIN, &short) else { return };
+    for record in &records {
+        let figure = |path: &str| number(record, &format!("/telemetry/{path}"));
+        assert!(figure("reports") > 50.0 && figure("refused") == 0.0, "{record}");
+        let all = figure("medium/medium") + figure("medium/overflow") + figure("medium/unknown");
+        assert!(all >= 10.0 && figure("medium/medium") >= 0.8 * all, "{record}");
+    }
+    let rate = |index: usize| number(&records[index], "/throughput_mbps");
+    // On an idle machine ten times as much.
+    assert!((1..records.len()).all(|index| rate(index) > 2.0 * rate(0)), "{records:?}");
+}

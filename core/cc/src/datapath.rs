@@ -120,14 +120,13 @@ pub const QUIC: Datapath = Datapath {
     summary: "QUIC, as the congestion controller of quinn; with `--real`, in builds with the feature `quic`",
     lives: "`quic`",
     simulated: false,
-    offers: &[],
+    offers: &[Ability::Telemetry],
     lacks: &[
         Lack::new(Ability::ReceiverHalf, "QUIC as quinn speaks it has no frame for its feedback"),
         Lack::new(Ability::ExactGaps, "a controller of quinn sets only a window"),
         Lack::new(Ability::ExactMarks, "quinn reports only that something was marked"),
         Lack::new(Ability::Ect1, "quinn sends ECT(0)"),
         Lack::new(Ability::ArrivalTimes, "QUIC as quinn speaks it does not report them"),
-        NO_TELEMETRY,
     ],
     defaults: DATAGRAMS,
 };
@@ -138,14 +137,13 @@ pub const QUIC_NOQ: Datapath = Datapath {
     summary: "QUIC, as the congestion controller of noq; with `--real`, in builds with the feature `quic-noq`",
     lives: "`quic::noq`",
     simulated: false,
-    offers: &[],
+    offers: &[Ability::Telemetry],
     lacks: &[
         Lack::new(Ability::ReceiverHalf, "QUIC as noq speaks it has no frame for its feedback"),
         Lack::new(Ability::ExactGaps, "a controller of noq sets only a window and a rate"),
         Lack::new(Ability::ExactMarks, "noq reports only that something was marked"),
         Lack::new(Ability::Ect1, "noq sends ECT(0)"),
         Lack::new(Ability::ArrivalTimes, "QUIC as noq speaks it does not report them"),
-        NO_TELEMETRY,
     ],
     defaults: DATAGRAMS,
 };
@@ -160,8 +158,8 @@ pub const QUIC_S2N: Datapath = Datapath {
     summary: "QUIC, as the congestion controller of s2n-quic, with exact departures; with `--real`, in builds with the feature `quic-s2n`",
     lives: "`quic::s2n`",
     simulated: false,
-    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::Ect1],
-    lacks: &[NO_HALF_IN_S2N, NO_ARRIVALS_IN_S2N, NO_TELEMETRY],
+    offers: &[Ability::ExactGaps, Ability::ExactMarks, Ability::Ect1, Ability::Telemetry],
+    lacks: &[NO_HALF_IN_S2N, NO_ARRIVALS_IN_S2N],
     defaults: DATAGRAMS,
 };
 
@@ -274,14 +272,13 @@ pub const SHIM_QUEUE: Datapath = Datapath {
 pub const QUIC_S2N_PROGRAM: Datapath = Datapath {
     name: "quic/s2n in a program",
     summary: "`paceline_quic::Factory::s2n`: the controller in a program that uses s2n-quic",
-    offers: &[Ability::ExactMarks],
+    offers: &[Ability::ExactMarks, Ability::Telemetry],
     lacks: &[
         NO_HALF_IN_S2N,
         Lack::new(Ability::ExactGaps, "s2n-quic's own loop wakes up once a millisecond")
             .or("use paceline_quic::s2n::Io"),
         Lack::new(Ability::Ect1, "s2n-quic sends ECT(0)").or("take dctcp"),
         NO_ARRIVALS_IN_S2N,
-        NO_TELEMETRY,
     ],
     ..QUIC_S2N
 };

@@ -2,9 +2,11 @@
 //! host believes of that.
 //!
 //! [`wire`] is the header on packets, [`node`] what a hop measures, [`sink`] and [`classify`] one flow at its receiver, [`trail`] what all flows
-//! of a receiver see of hops, [`report`] what goes over the bus, [`reader`] one flow at its sender. `docs/design/telemetry-wire.md` has the formats.
+//! of a receiver see of hops, [`report`] what goes over the bus, [`reader`] one flow at its sender, [`inbox`] the
+//! way to it from another thread. `docs/design/telemetry-wire.md` has the formats.
 
 pub mod classify;
+pub mod inbox;
 pub mod node;
 pub mod reader;
 pub mod report;
@@ -13,6 +15,7 @@ pub mod trail;
 pub mod wire;
 
 pub use classify::LossSplit;
+pub use inbox::{ReportInbox, ReportInboxes};
 pub use node::{QueueMeter, QueueMoment};
 pub use reader::{PathRecord, ReportReader};
 pub use report::{FlowReport, HopReport, Latency, MalformedReport, NodeReport, Tuple};

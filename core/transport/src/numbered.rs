@@ -14,7 +14,7 @@
 
 mod flight;
 
-use paceline_cc::{BadFeedback, Controller, Ecn, Lost, Nanos, Phase, Time};
+use paceline_cc::{BadFeedback, Controller, Ecn, Lost, Nanos, Phase, Telemetry, Time};
 
 use crate::config::SenderConfig;
 use crate::counted::FlowLimit;
@@ -259,6 +259,11 @@ impl Numbered {
     /// [`BadFeedback`] when the controller cannot read it.
     pub fn feedback(&mut self, now: Time, blob: &[u8]) -> Result<(), BadFeedback> {
         self.driver.feedback(now, blob)
+    }
+
+    /// The hops of the path reported.
+    pub fn telemetry(&mut self, telemetry: &Telemetry<'_>) {
+        self.driver.telemetry(telemetry);
     }
 
     /// Runs the controller's clock, where [`Numbered::next_tick`] has come.

@@ -1,9 +1,9 @@
 //! The sender's agent: takes in the reports of the flows that this machine sends, and passes on what they say: to controllers in the
-//! kernel, which find a record for each socket in their map `pl_telemetry`; to the source, which learns that its headers arrive; and
-//! to an observer, such as the agent that runs controllers in user space.
+//! kernel, which find a record for each socket in their map `pl_telemetry`; to the source, which learns that its headers arrive; to
+//! senders in this process, which have inboxes; and to an observer, such as the agent that runs controllers in user space.
 //!
 //! A flow is ours when its data leaves from here: the source's map says so, by ends and socket cookie, where one is loaded on this
-//! machine; otherwise the TCP connections over IPv6 of this network namespace are asked for.
+//! machine, of UDP too; otherwise the TCP connections over IPv6 of this network namespace are asked for.
 //!
 //! A report is believed as far as [`paceline_telemetry::ReportReader`] and the bus believe it. When none come, records grow old, and the
 //! controllers work as if there had never been one: nothing is written then. An agent that ends leaves records that are old half a
@@ -26,7 +26,7 @@ use paceline_bus::{
 use paceline_cc::{Nanos, Telemetry, Time};
 use paceline_linux::connections::{Connection, Diagnosis};
 use paceline_linux::thread::cpu_time;
-use paceline_telemetry::{FlowReport, ReportReader, Tuple};
+use paceline_telemetry::{FlowReport, ReportInboxes, ReportReader, Tuple};
 
 use maps::Maps;
 use shares::{Shares, User};
@@ -115,6 +115,7 @@ pub struct TelemetryAgent {
     /// header alone until it receives the report.
     unheard: HashMap<Tuple, Time>,
     observe: Option<TelemetryObserver>,
+    inboxes: ReportInboxes,
     figures: ReportFigures,
 }
 
@@ -158,6 +159,7 @@ impl TelemetryAgent {
             mapped: None,
             unheard: HashMap::new(),
             observe,
+            inboxes: ReportInboxes::default(),
             figures: ReportFigures::default(),
         })
     }
@@ -168,6 +170,13 @@ impl TelemetryAgent {
     pub fn hearing_all(mut self) -> Self {
         self.subscription.add(&SubjectFilter::Flows);
         self.all = true;
+        self
+    }
+
+    /// Passes reports on to senders of this process, too: to those of the flows that have an inbox among these.
+    #[must_use]
+    pub fn informing(mut self, inboxes: &ReportInboxes) -> Self {
+        self.inboxes = inboxes.clone();
         self
     }
 
@@ -234,6 +243,7 @@ impl TelemetryAgent {
         self.figures.taken += 1;
         self.figures.full += u64::from(self.maps.write(flow.cookie, &record).is_err());
         self.maps.reported(&report.tuple, now);
+        self.inboxes.put(report);
         if let (Some(observe), Some(telemetry)) = (&mut self.observe, flow.reader.telemetry(now)) {
             observe(&report.tuple, &telemetry);
         }

@@ -44,7 +44,8 @@ counters! {
         foreign_header,
         /// Packets where the kernel refused a change.
         failed,
-        /// Packets whose header was taken out and not read, because they are of no connection of this host or TCP would not take them.
+        /// Packets whose header was taken out and not read, because they are of no connection of this host, TCP would not take them, or they
+        /// are of UDP and [`SinkOptions::udp`] is off.
         foreign_flow,
     }
 }
@@ -68,6 +69,9 @@ pub struct SinkOptions {
     /// Least hop limit of packets that are read: with 255 at all senders, 255 less the routers on the way keeps out what comes from
     /// further away (RFC 5082). 0 by default: any.
     pub hop_limit: u8,
+    /// Datagrams of UDP that a socket of this machine receives are read too. `false` by default: they have no numbers that a stranger would
+    /// have to know, so that only [`SinkOptions::hop_limit`] and the domain's edges keep forged ones out.
+    pub udp: bool,
     /// How the program must be held; `None`: as the kernel can.
     pub hook: Option<Hook>,
 }
@@ -81,6 +85,7 @@ impl Default for SinkOptions {
             ring_bytes: 1 << 20,
             forwarded: false,
             hop_limit: 0,
+            udp: false,
             hook: None,
         }
     }
@@ -142,6 +147,7 @@ impl SinkNode {
             u32::from(options.clock == HeaderClock::Tai),
             u32::from(options.forwarded),
             u32::from(options.hop_limit),
+            u32::from(options.udp),
         ]);
         let mut object = load(ROLE, OBJECT, &config, |object| {
             let mut ring = object.maps_mut().find(|map| map.name() == "arrivals").ok_or_else(crate::load::missing)?;

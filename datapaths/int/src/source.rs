@@ -42,9 +42,9 @@ counters! {
         fragments,
         /// Buffers that are not IPv6.
         not_ipv6,
-        /// Buffers of IPv6 that are not TCP.
-        not_tcp,
-        /// Buffers of TCP over IPv6 of flows that are not selected.
+        /// Buffers of IPv6 that are neither TCP nor, with [`SourceOptions::udp`], UDP of 12 octets and more.
+        other_protocol,
+        /// Buffers of those over IPv6 of flows that are not selected.
         not_selected,
         /// Packets left out by sampling.
         sampled_out,
@@ -72,6 +72,9 @@ pub struct SourceOptions {
     pub addresses: Vec<(Ipv6Addr, u8)>,
     /// Flows of the sockets of this cgroup (version 2) and those below it; `None`: all.
     pub cgroup: Option<PathBuf>,
+    /// Flows of UDP as well, QUIC's among them. `false` by default: a datagram is as long as its program made it, so that packets have
+    /// headers only where the program leaves room in the MTU; and sinks read such headers only where they are asked to.
+    pub udp: bool,
     /// What hops write. [`RecordProfile::Lean`] by default, as in the format's default.
     pub profile: RecordProfile,
     /// Every n-th header of a flow is of [`RecordProfile::Full`] instead; 0: none. 8 by default: the format's least for the counters of drops.
@@ -99,6 +102,7 @@ impl Default for SourceOptions {
             ports: Vec::new(),
             addresses: Vec::new(),
             cgroup: None,
+            udp: false,
             profile: RecordProfile::Lean,
             full_every: 8,
             hops: 2,
@@ -163,6 +167,7 @@ impl SourceOptions {
             self.one_in,
             u32::try_from(self.every.as_micros()).unwrap_or(u32::MAX),
             u32::from(self.one_in > 1 || self.every > Duration::ZERO),
+            u32::from(self.udp),
             u32::from(!self.ports.is_empty()),
             u32::from(!self.addresses.is_empty()),
             u32::from(self.cgroup.is_some()),

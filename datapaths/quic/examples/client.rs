@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use paceline_cc::Spec;
-use paceline_quic::{Factory, QUINN, Sending, Sent};
+use paceline_quic::{Factory, MTU, QUINN, Sending, Sent};
 
 /// Sends one transfer over QUIC.
 #[derive(Parser)]
@@ -43,6 +43,8 @@ fn main() -> anyhow::Result<()> {
         to: options.to,
         certificate: &certificate,
         controller: &controller,
+        mtu: MTU,
+        one_by_one: false,
         lasting: Duration::from_secs(options.seconds),
     };
     let sent = QUINN.send(socket, &sending, &mut std::io::repeat(0).take(options.megabytes * 1_000_000))?;

@@ -31,7 +31,7 @@ pub struct Adapter {
 
 impl Adapter {
     fn new(factory: &Factory, start: Instant, mtu: u16) -> Self {
-        let bridge = Mutex::new(Bridge::new(factory.controller(mtu), mtu));
+        let bridge = Mutex::new(Bridge::new(factory.controller(mtu), mtu).informed(factory.reports()));
         Self { bridge, factory: factory.clone(), start, mtu }
     }
 

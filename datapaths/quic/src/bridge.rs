@@ -12,6 +12,7 @@
 //! - Ticks come late, each for its own time, at the next call; the last one that is due at an acknowledgement comes after it.
 
 use paceline_cc::{Controller, Nanos, Pacing, Rate, Time};
+use paceline_telemetry::ReportInbox;
 use paceline_transport::{FlowLimit, Numbered, NumberedNews, SenderConfig};
 
 use crate::batches::Batches;
@@ -70,6 +71,13 @@ impl Bridge {
         };
         bridge.refresh();
         bridge
+    }
+
+    /// The same, informed of what the path's hops report, at the next call of the stack or its clock.
+    #[must_use]
+    pub fn informed(mut self, reports: Option<ReportInbox>) -> Self {
+        self.ticks = self.ticks.informed(reports);
+        self
     }
 
     /// A batch of `bytes` left at `now`.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use paceline_cc::datapath::{Datapath, QUIC};
 use paceline_cc::observe::{Observed, Observer};
 use paceline_cc::{Controller, Env, Misfit, Nanos, Remembered, Spec, Time};
+use paceline_telemetry::ReportInbox;
 
 /// One round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,7 @@ pub struct Factory {
     observe: Option<Observe>,
     virtual_time: bool,
     lent: Arc<Mutex<Option<Remembered>>>,
+    reports: Arc<Mutex<Option<ReportInbox>>>,
     /// Packets are spread where the controller sets no pace.
     pub(crate) paced: bool,
     #[cfg(feature = "noq")]
@@ -93,6 +95,7 @@ impl Factory {
             observe: None,
             virtual_time: false,
             lent: Arc::default(),
+            reports: Arc::default(),
             paced: true,
             #[cfg(feature = "noq")]
             ticker: None,
@@ -111,6 +114,12 @@ impl Factory {
     #[must_use]
     pub fn lent(self, remembered: Option<Remembered>) -> Self {
         Self { lent: Arc::new(Mutex::new(remembered)), ..self }
+    }
+
+    /// The same, with the reports of the path's hops, which the first controller alone gets.
+    #[must_use]
+    pub fn informed(self, reports: ReportInbox) -> Self {
+        Self { reports: Arc::new(Mutex::new(Some(reports))), ..self }
     }
 
     /// The same, each controller seen by the one that `observe` answers for what it is made with. Times count from when it was made.
@@ -142,6 +151,11 @@ impl Factory {
         let env = Env::new(u32::from(mtu)).with_seed(self.seed).with_paced(self.paced).with_remembered(remembered);
         let observer = self.observe.as_ref().and_then(|observe| (observe.0)(&env));
         Observed::wrap(self.spec.build(&env), observer)
+    }
+
+    /// The reports that its controller is to have.
+    pub(crate) fn reports(&self) -> Option<ReportInbox> {
+        locked(&self.reports).take()
     }
 
     /// When an acknowledgement has come that the stack says came at `now`. It may have read its clock before it read the socket: what

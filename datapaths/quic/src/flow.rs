@@ -13,7 +13,7 @@ use quinn::{
     AckFrequencyConfig, ClientConfig, Connection, Endpoint, EndpointConfig, ReadError, RecvStream, SendStream,
     ServerConfig,
 };
-use quinn::{TokioRuntime, TransportConfig, VarInt};
+use quinn::{MtuDiscoveryConfig, TokioRuntime, TransportConfig, VarInt};
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use crate::stack::{
@@ -42,7 +42,7 @@ fn serve(socket: UdpSocket, identity: &Identity, sink: &mut dyn Write, lasting: 
         PrivateKeyDer::Pkcs8(identity.key.clone().into()),
     )
     .map_err(certificate)?;
-    config.transport_config(Arc::new(transport()));
+    config.transport_config(Arc::new(transport(MTU)));
     on_this_thread(async {
         let deadline = Deadline::now() + lasting;
         let endpoint = endpoint(socket, Some(config))?;
@@ -62,7 +62,8 @@ fn serve(socket: UdpSocket, identity: &Identity, sink: &mut dyn Write, lasting: 
 }
 
 fn send(socket: UdpSocket, sending: &Sending<'_>, source: &mut dyn Read) -> Result<Sent, Error> {
-    let mut transport = transport();
+    let mut transport = transport(sending.mtu);
+    transport.enable_segmentation_offload(!sending.one_by_one);
     transport.congestion_controller_factory(Arc::new(sending.controller.clone()));
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(sending.certificate.to_vec())).map_err(certificate)?;
@@ -162,11 +163,14 @@ fn endpoint(socket: UdpSocket, server: Option<ServerConfig>) -> Result<Endpoint,
     Ok(Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))?)
 }
 
-fn transport() -> TransportConfig {
+fn transport(mtu: u16) -> TransportConfig {
+    let mut search = MtuDiscoveryConfig::default();
+    search.upper_bound(mtu);
     let mut acks = AckFrequencyConfig::default();
     acks.max_ack_delay(Some(ACK_DELAY));
     let mut config = TransportConfig::default();
     config.ack_frequency_config(Some(acks));
-    config.initial_mtu(MTU).stream_receive_window(VarInt::from_u32(FLOW_WINDOW)).send_window(u64::from(FLOW_WINDOW));
+    config.initial_mtu(mtu).mtu_discovery_config(Some(search));
+    config.stream_receive_window(VarInt::from_u32(FLOW_WINDOW)).send_window(u64::from(FLOW_WINDOW));
     config
 }

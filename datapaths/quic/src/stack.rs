@@ -101,6 +101,12 @@ pub struct Sending<'a> {
     pub certificate: &'a [u8],
     /// The congestion controller.
     pub controller: &'a Factory,
+    /// UDP payload of the largest packet, 1200 to [`MTU`] bytes: less than that where a node makes packets longer, such as a source of
+    /// telemetry.
+    pub mtu: u16,
+    /// Each datagram is handed over by itself, where the stack would hand over several together: for a node that writes something else on
+    /// each.
+    pub one_by_one: bool,
     /// The transfer ends then, complete or not.
     pub lasting: Duration,
 }

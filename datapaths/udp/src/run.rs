@@ -15,6 +15,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use paceline_cc::{Distribution, Nanos, Pacing, Time};
+use paceline_telemetry::ReportInbox;
 use paceline_transport::{AckSegment, Receiver, Sender};
 use rustix::event::{PollFd, PollFlags};
 
@@ -113,6 +114,8 @@ pub struct SendingEnd {
     sender: Box<dyn Sender>,
     source: Box<dyn ContentSource>,
     timing: SenderTiming,
+    /// Reports of the path's hops.
+    reports: Option<ReportInbox>,
     /// The endpoint's last instant.
     now: Time,
     /// When the peer last said something, or the first run began.
@@ -138,12 +141,20 @@ impl SendingEnd {
             sender,
             source,
             timing,
+            reports: None,
             now: Time::ZERO,
             heard_at: None,
             rtt: Distribution::new(3),
             late: Lateness::new(LATE),
             cpu: Nanos::ZERO,
         }
+    }
+
+    /// The same, informed of what the path's hops report: at the first turn of the loop after a report has come, which is an
+    /// acknowledgement's, a packet's or a timer's.
+    #[must_use]
+    pub fn informed(self, reports: Option<ReportInbox>) -> Self {
+        Self { reports, ..self }
     }
 
     /// Runs until `until`, until everything has been delivered, or until the peer closes.
@@ -175,6 +186,10 @@ impl SendingEnd {
             }
             if self.source.next() <= now {
                 self.source.act(now, self.sender.as_mut());
+            }
+            if let Some(reports) = &mut self.reports {
+                let srtt = self.sender.srtt().unwrap_or(Nanos::ZERO);
+                reports.take_in(now, srtt, |telemetry| self.sender.on_telemetry(telemetry));
             }
             let due = self.sender.next_timeout();
             if due <= now {

@@ -36,6 +36,7 @@ use paceline_cc::{Ability, Nanos, Time};
 use paceline_experiment::topology::back as back_route;
 use paceline_experiment::{Config, Cross, DrivenBy, Flow, Graph, Hooks, HopOutcome, Outcome, Way};
 use paceline_path::{Count, Path};
+use paceline_telemetry::{ReportInbox, ReportInboxes, Tuple};
 
 use crate::numbers::Numbers;
 use crate::observers::Observers;
@@ -112,8 +113,8 @@ fn largest(flow: &Flow) -> u32 {
     1448 + note
 }
 
-/// The flow as it can run: with space in its packets for the note to a receiver half; with telemetry, which TCP over IPv6 alone
-/// carries, for the longer header.
+/// The flow as it can run: with space in its packets for the note to a receiver half; with telemetry, which is over IPv6, for the
+/// longer header.
 fn fitted(flow: &Flow) -> Flow {
     let note = largest(flow) - 1448;
     let telemetry = flow.telemetry.clone().filter(|_| rows::of(flow).is_ok_and(|real| real.carries_telemetry));
@@ -165,7 +166,16 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
     let nodes = Nodes::make(Wire::preferred(), &hosts.graph)?;
     let backs: Vec<Duration> = flows.iter().map(|flow| back(&hosts.graph, &paths, flow)).collect();
     let truths: Vec<SharedTruth> = flows.iter().map(|_| Arc::default()).collect();
-    let about = World { sites: nodes.sites(), graph: &hosts.graph, flows, seed, backs: &backs, truths: &truths };
+    let inboxes = ReportInboxes::default();
+    let about = World {
+        sites: nodes.sites(),
+        graph: &hosts.graph,
+        flows,
+        seed,
+        backs: &backs,
+        truths: &truths,
+        inboxes: &inboxes,
+    };
     let mut telemetry = loads.as_ref().map(|loads| loads.telemetry(&about)).transpose()?.flatten();
     let mut nodes = match &telemetry {
         Some(telemetry) => telemetry.at(nodes, &hosts.graph),
@@ -214,6 +224,7 @@ pub fn run_with(config: Config<Frame>, tunnel: Option<&str>, hooks: Hooks) -> Re
         routers: &routers,
         programs: &programs,
         observers,
+        inboxes,
         abort: abort.clone(),
     };
     let ended = crew.race(flows, &cross, &glimpses);
@@ -305,7 +316,15 @@ struct Crew<'a> {
     routers: &'a Routers,
     programs: &'a Programs,
     observers: Observers,
+    /// Of reports, where flows carry telemetry.
+    inboxes: ReportInboxes,
     abort: Arc<AtomicBool>,
+}
+
+/// The reports of a flow between these ends; of one over IPv4 there are none.
+fn reports_of(inboxes: &ReportInboxes, from: SocketAddr, to: SocketAddr) -> Option<ReportInbox> {
+    let (SocketAddr::V6(from), SocketAddr::V6(to)) = (from, to) else { return None };
+    Some(inboxes.open(Tuple { src: *from.ip(), dst: *to.ip(), sport: from.port(), dport: to.port() }))
 }
 
 type Work = Box<dyn FnOnce() -> Result<Ended, FlowError> + Send>;
@@ -385,6 +404,20 @@ impl Crew<'_> {
     /// Where data of this way comes from, and where it goes.
     fn ends(&self, way: Way) -> (&Site, &Site) {
         (&self.sites[way.from as usize], &self.sites[way.to as usize])
+    }
+
+    /// The addresses of the ends of a flow: of IPv6 where it carries telemetry.
+    ///
+    /// # Errors
+    /// [`TestbedError::NoIpv6`].
+    fn addresses(&self, flow: &Flow) -> Result<(IpAddr, IpAddr), TestbedError> {
+        let (source, target) = self.ends(flow.way);
+        let of = |site: &Site| match (&flow.telemetry, site.ipv6) {
+            (None, _) => Ok(IpAddr::V4(site.ipv4)),
+            (Some(_), Some(six)) => Ok(IpAddr::V6(six)),
+            (Some(_), None) => Err(TestbedError::NoIpv6),
+        };
+        Ok((of(source)?, of(target)?))
     }
 
     /// Starts the sources of cross traffic; the answer keeps their targets open.

@@ -49,6 +49,9 @@ pub(crate) struct SourceArgs {
     /// Flows of the programs in this cgroup (version 2, its folder); all by default.
     #[arg(long, value_name = "FOLDER")]
     pub(super) cgroup: Option<PathBuf>,
+    /// Flows of UDP as well, such as QUIC's, where their datagrams leave room in the MTU.
+    #[arg(long)]
+    pub(super) udp: bool,
     /// What hops write: room, flows and rate of their queue (lean), also when (timed), also the flow's drops (counted), everything (full).
     #[arg(long, value_enum, default_value_t = ProfileName::Lean)]
     pub(super) profile: ProfileName,
@@ -96,6 +99,9 @@ pub(crate) struct SinkArgs {
     /// Read headers only in packets whose hop limit is at least N: with 255 at the senders, 255 less the routers on the way.
     #[arg(long, value_name = "N", default_value = "0", value_parser = count::<u8>)]
     pub(super) hop_limit: u8,
+    /// Read headers of UDP too, whose datagrams do not say whether they are forged: with --hop-limit, or inside a domain that is guarded.
+    #[arg(long)]
+    pub(super) udp: bool,
     #[command(flatten)]
     pub(super) bus: BusArgs,
 }

@@ -131,6 +131,14 @@ struct tcphdr {
 	__u16 check;
 	__be16 urg_ptr;
 };
+
+struct udphdr {
+	__be16 source;
+	__be16 dest;
+	__be16 length;
+	__u16 check;
+};
+
 #define TCP_FIN 1
 #define TCP_SYN 2
 #define TCP_RST 4

@@ -58,7 +58,8 @@ static __always_inline int is_whole(struct __sk_buff *skb, __u32 length)
 	return sum == 0xffff;
 }
 
-/* Whether a packet of this flow with this sequence number may be on its way. */
+/* Whether a packet of this flow with this sequence number may be on its way. Datagrams have no number: their ends are all that a router can
+ * have of them that others have not. What it says without need costs headers, and not data. */
 static __always_inline int is_on_its_way(struct __sk_buff *skb, const struct pl_tuple *tuple, const struct flow *flow, __u32 sequence)
 {
 	struct bpf_sock_tuple ends = { .sport = tuple->destination_port, .dport = tuple->source_port };
@@ -66,6 +67,8 @@ static __always_inline int is_on_its_way(struct __sk_buff *skb, const struct pl_
 	struct tcp_sock *tp;
 	int answer = 0;
 
+	if (flow->protocol == IPPROTO_UDP)
+		return 1;
 	copy_address(ends.saddr, tuple->destination);
 	copy_address(ends.daddr, tuple->source);
 	found = connection(skb, &ends);
@@ -87,7 +90,8 @@ static __always_inline int is_on_its_way(struct __sk_buff *skb, const struct pl_
 static __always_inline void learn(struct __sk_buff *skb, __u32 length)
 {
 	struct { struct icmp6hdr icmp; struct ipv6hdr ip; __u8 next[2]; } said;
-	__u32 at = config.l2 + sizeof(struct ipv6hdr), size = sizeof(struct icmp6hdr) + sizeof(struct ipv6hdr) + 2, mtu;
+	__u32 at = config.l2 + sizeof(struct ipv6hdr), size = sizeof(struct icmp6hdr) + sizeof(struct ipv6hdr) + 2, mtu, protocol;
+	/* Of TCP; of UDP length and checksum are in the place of the number. */
 	struct { __be16 ports[2]; __be32 sequence; } tcp;
 	struct pl_tuple tuple = {};
 	struct path *path;
@@ -97,9 +101,12 @@ static __always_inline void learn(struct __sk_buff *skb, __u32 length)
 	if (bpf_skb_load_bytes(skb, at, &said, size) || said.icmp.type != ICMPV6_PKT_TOOBIG)
 		return;
 	at += sizeof(struct icmp6hdr) + sizeof(struct ipv6hdr);
-	if (said.ip.nexthdr == IPPROTO_HOPOPTS && said.next[0] == IPPROTO_TCP)
+	protocol = said.ip.nexthdr;
+	if (protocol == IPPROTO_HOPOPTS) {
+		protocol = said.next[0];
 		at += (said.next[1] + 1) * 8;
-	else if (said.ip.nexthdr != IPPROTO_TCP)
+	}
+	if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP)
 		return;
 	copy_address(tuple.source, said.ip.saddr);
 	copy_address(tuple.destination, said.ip.daddr);
@@ -108,7 +115,7 @@ static __always_inline void learn(struct __sk_buff *skb, __u32 length)
 	tuple.source_port = tcp.ports[0];
 	tuple.destination_port = tcp.ports[1];
 	flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
-	if (!flow)
+	if (!flow || flow->protocol != protocol)
 		return;
 	mtu = bpf_ntohl(said.icmp.mtu);
 	if (sizeof(struct ipv6hdr) + bpf_ntohs(said.ip.payload_len) <= mtu || !is_on_its_way(skb, &tuple, flow, bpf_ntohl(tcp.sequence)) ||

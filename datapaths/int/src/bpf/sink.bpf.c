@@ -3,8 +3,9 @@
  * The sink: takes a header of telemetry out of what arrives, and gives it to user space with the flow and the time. The packet goes on
  * as its sender's TCP made it.
  *
- * A header is taken out whole or not at all: only one whose options are all ours, of our namespace, in front of TCP. It is read only if
- * TCP would take its packet: anyone may send packets with a flow's ends, and what they say moves a sender's window.
+ * A header is taken out whole or not at all: only one whose options are all ours, of our namespace, in front of TCP or UDP. It is read
+ * only if TCP would take its packet: anyone may send packets with a flow's ends, and what they say moves a sender's window. Of UDP, which
+ * tells no such packets apart, it is read only where that is asked for.
  *
  * Source: docs/design/telemetry-wire.md; Linux net/core/filter.c (bpf_skb_adjust_room); RFC 9293 section 3.10.7.4 and RFC 5961 section 5.2
  * for the numbers that TCP takes, Linux net/ipv4/tcp_input.c (tcp_sequence, tcp_ack); RFC 5082 for the hop limit.
@@ -23,6 +24,8 @@ const volatile struct {
 	__u32 forwarded;
 	/* Least hop limit of a packet that is believed. */
 	__u32 hop_limit;
+	/* Datagrams of UDP are believed as well. */
+	__u32 udp;
 } config SEC(".rodata.config") = { .l2 = 14 };
 
 /* As src/sink.rs has them. */
@@ -97,7 +100,7 @@ static __always_inline __u64 wake(void)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-/* What a packet says to TCP. */
+/* What a packet says to TCP; of UDP the hop limit alone. */
 struct segment {
 	/* Of its data. */
 	__u32 start;
@@ -106,6 +109,7 @@ struct segment {
 	__u32 hop_limit;
 };
 
+/* UDP has its ports in TCP's places. */
 static __always_inline void ends_of(const struct ipv6hdr *ip, const struct tcphdr *tcp, struct pl_tuple *tuple)
 {
 	for (int word = 0; word < 4; word++) {
@@ -114,6 +118,12 @@ static __always_inline void ends_of(const struct ipv6hdr *ip, const struct tcphd
 	}
 	tuple->source_port = tcp->source;
 	tuple->destination_port = tcp->dest;
+}
+
+/* Octets of the header of TCP, or of UDP. */
+static __always_inline __u32 header_octets(const struct tcphdr *tcp, __u32 protocol)
+{
+	return protocol == IPPROTO_TCP ? (tcp->words >> 4) * 4 : sizeof(struct udphdr);
 }
 
 /* A packet without a header. */
@@ -133,9 +143,9 @@ static __always_inline void pass(struct __sk_buff *skb)
 		if ((void *)(tcp + 1) > packet_end(skb))
 			return;
 	}
-	if (ip->nexthdr != IPPROTO_TCP)
+	if (ip->nexthdr != IPPROTO_TCP && ip->nexthdr != IPPROTO_UDP)
 		return;
-	headers += (tcp->words >> 4) * 4;
+	headers += header_octets(tcp, ip->nexthdr);
 	if (skb->len <= headers)
 		return;
 	ends_of(ip, tcp, &tuple);
@@ -201,9 +211,9 @@ static __always_inline int whose(__u8 *header, __u32 length, void *end, __u32 *f
 }
 
 /* Whether a packet with these ends goes on to another host. */
-static __always_inline int is_forwarded(struct __sk_buff *skb, const struct pl_tuple *tuple)
+static __always_inline int is_forwarded(struct __sk_buff *skb, const struct pl_tuple *tuple, __u32 protocol)
 {
-	struct bpf_fib_lookup way = { .family = AF_INET6, .l4_protocol = IPPROTO_TCP, .ifindex = skb->ifindex };
+	struct bpf_fib_lookup way = { .family = AF_INET6, .l4_protocol = protocol, .ifindex = skb->ifindex };
 	long answer;
 
 	__builtin_memcpy(way.src, tuple->source, sizeof(way.src));
@@ -214,9 +224,10 @@ static __always_inline int is_forwarded(struct __sk_buff *skb, const struct pl_t
 
 /*
  * Whether the packet is one that TCP would take: of a connection of this host, with data within what it has offered to receive, that
- * acknowledges what it may. A packet from off the path has both numbers right once in some million times.
+ * acknowledges what it may. A packet from off the path has both numbers right once in some million times. Of UDP, whether a socket of this
+ * host would receive it.
  */
-static __always_inline int is_believed(struct __sk_buff *skb, const struct pl_tuple *tuple, const struct segment *segment)
+static __always_inline int is_believed(struct __sk_buff *skb, const struct pl_tuple *tuple, __u32 protocol, const struct segment *segment)
 {
 	struct bpf_sock_tuple ends = { .sport = tuple->source_port, .dport = tuple->destination_port };
 	struct bpf_sock *found;
@@ -227,9 +238,18 @@ static __always_inline int is_believed(struct __sk_buff *skb, const struct pl_tu
 		return 0;
 	__builtin_memcpy(ends.saddr, tuple->source, sizeof(ends.saddr));
 	__builtin_memcpy(ends.daddr, tuple->destination, sizeof(ends.daddr));
+	if (protocol == IPPROTO_UDP) {
+		if (!config.udp)
+			return 0;
+		found = bpf_sk_lookup_udp(skb, &ends, sizeof(ends), BPF_F_CURRENT_NETNS, 0);
+		if (!found)
+			return config.forwarded && is_forwarded(skb, tuple, protocol);
+		bpf_sk_release(found);
+		return 1;
+	}
 	found = connection(skb, &ends);
 	if (!found)
-		return config.forwarded && is_forwarded(skb, tuple);
+		return config.forwarded && is_forwarded(skb, tuple, protocol);
 	tp = bpf_skc_to_tcp_sock(found);
 	if (tp)
 		answer = (__s32)(segment->end - tp->rcv_wup) >= 0 &&
@@ -243,7 +263,7 @@ static __always_inline int is_believed(struct __sk_buff *skb, const struct pl_tu
 SEC("tcx/ingress")
 int pl_int_sink(struct __sk_buff *skb)
 {
-	__u32 headers = config.l2 + sizeof(struct ipv6hdr), length, payload, packets, at, flags = 0;
+	__u32 headers = config.l2 + sizeof(struct ipv6hdr), length, payload, packets, at, flags = 0, protocol;
 	struct { __be16 payload; __u8 nexthdr; } __attribute__((packed)) fields;
 	struct arrival arrival = {};
 	struct segment segment;
@@ -279,10 +299,12 @@ int pl_int_sink(struct __sk_buff *skb)
 	if (header[0] == IPPROTO_ICMPV6)
 		return GO_ON;
 	length = (header[1] + 1) * 8;
-	if (length > HEADER_MAX || header[0] != IPPROTO_TCP) {
+	protocol = header[0];
+	if (length > HEADER_MAX || (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP)) {
 		count(FOREIGN_HEADER, 1);
 		return GO_ON;
 	}
+	/* A source leaves datagrams alone that are shorter than a header of TCP. */
 	if ((void *)(header + length + sizeof(*tcp)) > end && bpf_skb_pull_data(skb, headers + length + sizeof(*tcp))) {
 		count(FOREIGN_HEADER, 1);
 		return GO_ON;
@@ -310,7 +332,7 @@ int pl_int_sink(struct __sk_buff *skb)
 	ends_of(ip, tcp, &arrival.tuple);
 	arrival.at_ns = config.tai ? bpf_ktime_get_tai_ns() : bpf_ktime_get_ns();
 	arrival.length = length;
-	at = headers + length + (tcp->words >> 4) * 4;
+	at = headers + length + header_octets(tcp, protocol);
 	packets = wire_packets(skb, at);
 	segment.start = bpf_ntohl(tcp->seq);
 	segment.end = segment.start + (skb->len > at ? skb->len - at : 0);
@@ -318,7 +340,7 @@ int pl_int_sink(struct __sk_buff *skb)
 	segment.hop_limit = ip->hop_limit;
 	arrival.packets = packets < 0xffff ? packets : 0xffff;
 	at = length;
-	if (!is_believed(skb, &arrival.tuple, &segment)) {
+	if (!is_believed(skb, &arrival.tuple, protocol, &segment)) {
 		count(FOREIGN_FLOW, packets);
 		goto out;
 	}
@@ -359,7 +381,7 @@ out:
 	error = bpf_skb_adjust_room(skb, -(__s32)length, BPF_ADJ_ROOM_NET,
 				    BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET);
 	fields.payload = bpf_htons(payload - length);
-	fields.nexthdr = IPPROTO_TCP;
+	fields.nexthdr = protocol;
 	if (error || bpf_skb_store_bytes(skb, config.l2 + __builtin_offsetof(struct ipv6hdr, payload_len), &fields,
 					 sizeof(fields), BPF_F_RECOMPUTE_CSUM)) {
 		count(FAILED, packets);

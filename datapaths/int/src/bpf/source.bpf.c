@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The source: puts a header of telemetry behind the IPv6 header of what the host sends, with room for the hops and with the flow's
- * sequence, time and congestion window; and lowers the segment size that peers announce, so that there is room (segment.h).
+ * The source: puts a header of telemetry behind the IPv6 header of what the host sends by TCP, and by UDP where it is asked for, with
+ * room for the hops and with the flow's sequence, time and congestion window; and lowers the segment size that peers announce, so that
+ * there is room (segment.h). Datagrams are as long as their sender made them: what has no room goes without.
  *
  * Source: docs/design/telemetry-wire.md for the format; Linux net/core/filter.c (bpf_skb_adjust_room: it knows no MTU, and with
  * BPF_F_ADJ_ROOM_FIXED_GSO leaves the segments of a buffer as TCP chose them).
@@ -30,25 +31,30 @@ volatile struct {
 	__u32 stopped;
 } control SEC(".data.control") = {};
 
-/* Whether it is TCP right behind an IPv6 header; if not, counts what it is. */
-static __always_inline int is_tcp(struct __sk_buff *skb, struct packet *packet)
+/* Whether it is TCP, or UDP that is asked for, right behind an IPv6 header; if not, counts what it is. */
+static __always_inline int is_ours(struct __sk_buff *skb, struct packet *packet)
 {
 	if (skb->protocol != bpf_htons(ETH_P_IPV6)) {
 		count(NOT_IPV6, 1);
 		return 0;
 	}
 	if (!headers_of(skb, packet)) {
-		/* Too short for TCP, or not in one piece. */
+		/* Too short for TCP and for a datagram that is asked about, or not in one piece. */
 		if (skb->len < config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr) ||
 		    bpf_skb_pull_data(skb, config.l2 + sizeof(struct ipv6hdr) + sizeof(struct tcphdr)) ||
 		    !headers_of(skb, packet)) {
-			count(NOT_TCP, 1);
+			count(OTHER_PROTOCOL, 1);
 			return 0;
 		}
 	}
 	switch (packet->ip->nexthdr) {
 	case IPPROTO_TCP:
 		return 1;
+	case IPPROTO_UDP:
+		if (config.udp)
+			return 1;
+		count(OTHER_PROTOCOL, 1);
+		return 0;
 	case IPPROTO_FRAGMENT:
 		count(FRAGMENTS, 1);
 		return 0;
@@ -57,11 +63,11 @@ static __always_inline int is_tcp(struct __sk_buff *skb, struct packet *packet)
 	case IPPROTO_AH:
 	case IPPROTO_DSTOPTS:
 	case IPPROTO_MH:
-		/* An extension header's first octet is what follows it. The kernel's own, of multicast, are not TCP's. */
-		count(*(__u8 *)packet->tcp == IPPROTO_ICMPV6 ? NOT_TCP : FOREIGN_HEADER, 1);
+		/* An extension header's first octet is what follows it. The kernel's own are of multicast. */
+		count(*(__u8 *)packet->tcp == IPPROTO_ICMPV6 ? OTHER_PROTOCOL : FOREIGN_HEADER, 1);
 		return 0;
 	default:
-		count(NOT_TCP, 1);
+		count(OTHER_PROTOCOL, 1);
 		return 0;
 	}
 }
@@ -258,6 +264,8 @@ static __always_inline int write_header(struct __sk_buff *skb, int full, struct 
 	ip->nexthdr = IPPROTO_HOPOPTS;
 	for (int word = 0; word < 4; word++)
 		header[word] = of->trace[word];
+	/* The template is of TCP. */
+	*(__u8 *)header = flow->protocol;
 	edge = (void *)header + of->edge_at;
 	edge[0] = of->edge | bpf_htonl(flags << 8 | segments);
 	edge[1] = bpf_htonl(__sync_fetch_and_add(&flow->sequence, segments));
@@ -284,7 +292,8 @@ static __always_inline int write_header(struct __sk_buff *skb, int full, struct 
 	return 1;
 }
 
-static __always_inline struct flow *new_flow(struct __sk_buff *skb, const struct pl_tuple *tuple, __u32 sequence, __u64 now)
+static __always_inline struct flow *new_flow(struct __sk_buff *skb, const struct pl_tuple *tuple, __u32 protocol, __u32 sequence,
+					     __u64 now)
 {
 	struct path *path = bpf_map_lookup_elem(&paths, tuple->destination);
 	struct flow fresh = {};
@@ -296,6 +305,7 @@ static __always_inline struct flow *new_flow(struct __sk_buff *skb, const struct
 	fresh.cookie = bpf_get_socket_cookie(skb);
 	fresh.next = sequence;
 	fresh.begun_ns = now;
+	fresh.protocol = protocol;
 	bpf_map_update_elem(&pl_int_flows, tuple, &fresh, BPF_ANY);
 	return bpf_map_lookup_elem(&pl_int_flows, tuple);
 }
@@ -312,7 +322,7 @@ static __always_inline int without(struct flow *flow, __u32 which, __u32 packets
 SEC("tcx/egress")
 int pl_int_source(struct __sk_buff *skb)
 {
-	__u32 headers, packets, payload, longest, mtu, sequence, end, octets;
+	__u32 headers, packets, payload, longest, mtu, sequence = 0, end, octets, protocol;
 	struct leaving leaving = {};
 	struct pl_tuple tuple = {};
 	const struct tcp_sock *tp;
@@ -320,7 +330,7 @@ int pl_int_source(struct __sk_buff *skb)
 	struct flow *flow;
 	int full;
 
-	if (control.stopped || !is_tcp(skb, &packet))
+	if (control.stopped || !is_ours(skb, &packet))
 		return GO_ON;
 	if (!is_selected(&packet) || (config.by_cgroup && bpf_skb_under_cgroup(skb, &cgroups, 0) != 1)) {
 		count(NOT_SELECTED, 1);
@@ -330,35 +340,46 @@ int pl_int_source(struct __sk_buff *skb)
 	copy_address(tuple.destination, packet.ip->daddr);
 	tuple.source_port = packet.tcp->source;
 	tuple.destination_port = packet.tcp->dest;
-	if (packet.tcp->flags & (TCP_SYN | TCP_RST)) {
-		/* What had these ends before is over. */
-		bpf_map_delete_elem(&pl_int_flows, &tuple);
-		bpf_map_delete_elem(&pl_int_reports, &tuple);
-		return GO_ON;
+	protocol = packet.ip->nexthdr;
+	headers = sizeof(struct ipv6hdr) + sizeof(struct udphdr);
+	if (protocol == IPPROTO_TCP) {
+		if (packet.tcp->flags & (TCP_SYN | TCP_RST)) {
+			/* What had these ends before is over. */
+			bpf_map_delete_elem(&pl_int_flows, &tuple);
+			bpf_map_delete_elem(&pl_int_reports, &tuple);
+			return GO_ON;
+		}
+		if (packet.tcp->flags & TCP_FIN) {
+			flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
+			if (flow)
+				flow->ended = 1;
+		}
+		headers = sizeof(struct ipv6hdr) + (packet.tcp->words >> 4) * 4;
+		sequence = bpf_ntohl(packet.tcp->seq);
 	}
-	if (packet.tcp->flags & TCP_FIN) {
-		flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
-		if (flow)
-			flow->ended = 1;
-	}
-	headers = sizeof(struct ipv6hdr) + (packet.tcp->words >> 4) * 4;
 	payload = bpf_ntohs(packet.ip->payload_len);
 	/* Acknowledgements without data stay as they are: they are not what a controller decides about. */
 	if (skb->len <= config.l2 + headers)
 		return GO_ON;
-	sequence = bpf_ntohl(packet.tcp->seq);
 	leaving.now = bpf_ktime_get_ns();
 	flow = bpf_map_lookup_elem(&pl_int_flows, &tuple);
 	if (!flow)
-		flow = new_flow(skb, &tuple, sequence, leaving.now);
+		flow = new_flow(skb, &tuple, protocol, sequence, leaving.now);
 	if (!flow) {
 		count(FAILED, 1);
 		return GO_ON;
 	}
-	end = sequence + (skb->len - config.l2 - headers);
-	leaving.again = (__s32)(sequence - flow->next) < 0;
-	if ((__s32)(end - flow->next) > 0)
-		flow->next = end;
+	/* Reports know flows by their ends alone: of a TCP's and a UDP's with the same, the first has headers. */
+	if (flow->protocol != protocol) {
+		count(NOT_SELECTED, 1);
+		return GO_ON;
+	}
+	if (protocol == IPPROTO_TCP) {
+		end = sequence + (skb->len - config.l2 - headers);
+		leaving.again = (__s32)(sequence - flow->next) < 0;
+		if ((__s32)(end - flow->next) > 0)
+			flow->next = end;
+	}
 	flow->seen_ns = leaving.now;
 	flow->seen++;
 	packets = wire_packets(skb, config.l2 + headers);
@@ -379,7 +400,7 @@ int pl_int_source(struct __sk_buff *skb)
 	full = config.full_every && !flow->until_full && longest + config.full.octets <= mtu && payload + config.full.octets <= 0xffff;
 	leaving.tuple = &tuple;
 	leaving.packets = packets;
-	/* Of a flow that only passes here nothing is known but that it had data before. */
+	/* Of UDP, and of a flow that only passes here, nothing is known but that it had data before. */
 	leaving.outstanding = tp ? tp->packets_out : flow->seen - 1;
 	leaving.losing = tp && (tp->sacked_out || tp->lost_out);
 	if (config.patience_ms && !may_insert(flow, &leaving))

@@ -30,6 +30,8 @@ const volatile struct {
 	__u32 every_us;
 	/* One of these leaves packets out, which have numbers too then. */
 	__u32 sampled;
+	/* Flows of UDP as well. */
+	__u32 udp;
 	/* What selects: all that are set must hold. */
 	__u32 by_port;
 	__u32 by_address;
@@ -52,7 +54,7 @@ enum {
 	FOREIGN_HEADER,
 	FRAGMENTS,
 	NOT_IPV6,
-	NOT_TCP,
+	OTHER_PROTOCOL,
 	NOT_SELECTED,
 	SAMPLED_OUT,
 	PAUSED,
@@ -135,7 +137,9 @@ struct flow {
 	/* When its first data left. */
 	__u64 begun_ns;
 	/* Headers before the next full one. */
-	__u64 until_full;
+	__u32 until_full;
+	/* TCP's or UDP's number. */
+	__u32 protocol;
 };
 /* src/flows.rs. */
 PLACE(struct flow, cookie, 0);
@@ -205,7 +209,7 @@ struct {
 	__type(value, __u64);
 } pl_int_reports SEC(".maps");
 
-/* Where the headers of a TCP packet over IPv6 are. */
+/* Where the headers of a packet of TCP over IPv6 are; or of UDP, which has its ports in the same places. */
 struct packet {
 	struct ipv6hdr *ip;
 	struct tcphdr *tcp;

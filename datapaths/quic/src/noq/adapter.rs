@@ -92,7 +92,7 @@ pub struct Adapter {
 
 impl Adapter {
     fn new(factory: &Factory, start: Instant, mtu: u16) -> Self {
-        let bridge = Bridge::new(factory.controller(mtu), mtu);
+        let bridge = Bridge::new(factory.controller(mtu), mtu).informed(factory.reports());
         let bridge = if factory.ticker.is_some() { bridge.ticked() } else { bridge };
         let bridge = Arc::new(Mutex::new(bridge));
         if let Some(ticker) = &factory.ticker {

@@ -18,6 +18,7 @@
 use std::collections::BTreeMap;
 
 use paceline_cc::{Controller, Nanos, Pacing, Rate, Time};
+use paceline_telemetry::ReportInbox;
 use paceline_transport::{FlowLimit, Numbered, NumberedNews, SenderConfig};
 
 use crate::ticks::Ticks;
@@ -87,6 +88,13 @@ impl Bridge {
     #[must_use]
     pub fn ticked(self) -> Self {
         Self { ticked: true, ..self }
+    }
+
+    /// The same, informed of what the path's hops report, at the next call of the stack or its clock.
+    #[must_use]
+    pub fn informed(mut self, reports: Option<ReportInbox>) -> Self {
+        self.ticks = self.ticks.informed(reports);
+        self
     }
 
     /// Packet `pn` of `bytes` left.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use noq_proto::rustls::RootCertStore;
 use noq_proto::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use noq_proto::{
-    AckFrequencyConfig, ClientConfig, Connection, ConnectionError, Dir, Event, PathId, ReadError, ServerConfig,
-    StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionError, Dir, Event, MtuDiscoveryConfig, PathId, ReadError,
+    ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
 };
 use paceline_cc::datapath::QUIC_NOQ;
 
@@ -27,7 +27,7 @@ fn serve(socket: UdpSocket, identity: &Identity, sink: &mut dyn Write, lasting: 
     let chain = vec![CertificateDer::from(identity.certificate().to_vec())];
     let key = PrivateKeyDer::Pkcs8(identity.key().to_vec().into());
     let mut config = ServerConfig::with_single_cert(chain, key).map_err(certificate)?;
-    config.transport_config(Arc::new(transport()));
+    config.transport_config(Arc::new(transport(MTU)));
     let mut end = End::new(socket, Some(config), Ticker::default())?;
     let deadline = Instant::now() + lasting;
     let mut download =
@@ -53,7 +53,7 @@ fn serve(socket: UdpSocket, identity: &Identity, sink: &mut dyn Write, lasting: 
 
 fn send(socket: UdpSocket, sending: &Sending<'_>, source: &mut dyn Read) -> Result<Sent, Error> {
     let ticker = Ticker::default();
-    let mut settings = transport();
+    let mut settings = transport(sending.mtu);
     settings.congestion_controller_factory(Arc::new(sending.controller.clone().ticked(&ticker)));
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(sending.certificate.to_vec())).map_err(certificate)?;
@@ -231,11 +231,14 @@ fn stopped(code: VarInt) -> Error {
     Error::Stream(format!("the receiver stopped it (code {code})"))
 }
 
-fn transport() -> TransportConfig {
+fn transport(mtu: u16) -> TransportConfig {
+    let mut search = MtuDiscoveryConfig::default();
+    search.upper_bound(mtu);
     let mut acks = AckFrequencyConfig::default();
     acks.max_ack_delay(Some(ACK_DELAY));
     let mut config = TransportConfig::default();
     config.ack_frequency_config(Some(acks));
-    config.initial_mtu(MTU).stream_receive_window(VarInt::from_u32(FLOW_WINDOW)).send_window(u64::from(FLOW_WINDOW));
+    config.initial_mtu(mtu).mtu_discovery_config(Some(search));
+    config.stream_receive_window(VarInt::from_u32(FLOW_WINDOW)).send_window(u64::from(FLOW_WINDOW));
     config
 }

@@ -49,7 +49,7 @@ impl Endpoint for Factory {
 
     fn new_congestion_controller(&mut self, path: PathInfo<'_>) -> Adapter {
         let mtu = path.max_datagram_size;
-        let bridge = Bridge::new(self.controller(mtu), mtu, self.paced);
+        let bridge = Bridge::new(self.controller(mtu), mtu, self.paced).informed(self.reports());
         let state = State { bridge, factory: self.clone(), zero: None, begun: Instant::now(), departure: None };
         let state = Arc::new(Mutex::new(state));
         if let Some(watch) = &self.watch {

@@ -12,6 +12,7 @@
 //! - Ticks come at the next call, each for its own time, where no loop [runs them](super::Watch).
 
 use paceline_cc::{Controller, Nanos, Pacing, Time};
+use paceline_telemetry::ReportInbox;
 use paceline_transport::{FlowLimit, Numbered, NumberedNews, PaceStyle, SenderConfig};
 
 use crate::ticks::Ticks;
@@ -75,6 +76,13 @@ impl Bridge {
             now: Time::ZERO,
             counts: PacketCounts::default(),
         }
+    }
+
+    /// The same, informed of what the path's hops report, at the next call of the stack or its clock.
+    #[must_use]
+    pub fn informed(mut self, reports: Option<ReportInbox>) -> Self {
+        self.ticks = self.ticks.informed(reports);
+        self
     }
 
     /// A packet of `bytes` left, none for one of acknowledgements alone. `app_limited`: there is nothing to send behind it although the window

@@ -76,7 +76,7 @@ impl Provider for Io {
         let Self { socket, watch } = self;
         let at = socket.local_addr()?;
         let (wire, woken) = (Wire::new(socket, true)?, Woken::new()?);
-        let machine = machine::of(endpoint, watch);
+        let machine = machine::of(endpoint, watch, MTU);
         thread::Builder::new().name("s2n io".to_owned()).spawn(move || {
             let mut end = End::over(wire, at, woken, machine);
             // It ends with the endpoint; where the socket fails, nothing leaves any more, and the connections end by their timers.

@@ -60,7 +60,7 @@ fn send(socket: UdpSocket, sending: &Sending<'_>, source: &mut dyn Read) -> Resu
     let ect = if factory.spec().needs(Ability::Ect1) { EcnCodepoint::Ect1 } else { EcnCodepoint::Ect0 };
     let tls = tls::Client::builder().with_certificate(sending.certificate).map_err(certificate)?;
     let tls = tls.build().map_err(certificate)?;
-    let captured = Captured::new(socket.local_addr()?, &watch);
+    let captured = Captured::new(socket.local_addr()?, &watch).with_mtu(sending.mtu);
     let builder = Client::builder().with_tls(tls).map_err(other)?.with_io(captured.clone()).map_err(other)?;
     let builder = builder.with_limits(limits(sending.lasting)?).map_err(other)?;
     let client = builder.with_congestion_controller(factory).map_err(other)?.start().map_err(other)?;

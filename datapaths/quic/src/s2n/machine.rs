@@ -13,7 +13,7 @@ use s2n_quic_core::inet::datagram::Header;
 use s2n_quic_core::inet::{ExplicitCongestionNotification, SocketAddress};
 use s2n_quic_core::io::rx;
 use s2n_quic_core::io::tx::{self, Message, PayloadBuffer};
-use s2n_quic_core::path::{Tuple, mtu};
+use s2n_quic_core::path::{Tuple, mtu as config};
 use s2n_quic_core::time::Timestamp;
 use s2n_quic_core::time::clock::{Clock, NoopClock};
 
@@ -58,13 +58,20 @@ pub struct Outgoing {
 pub struct Captured {
     at: SocketAddr,
     watch: Watch,
+    mtu: u16,
     machine: Arc<Mutex<Option<Box<dyn Machine>>>>,
 }
 
 impl Captured {
     /// For an endpoint whose socket is bound to this address, and whose [watched](crate::Factory::watched) controller `watch` sees.
     pub fn new(at: SocketAddr, watch: &Watch) -> Self {
-        Self { at, watch: watch.clone(), machine: Arc::default() }
+        Self { at, watch: watch.clone(), mtu: MTU, machine: Arc::default() }
+    }
+
+    /// The same with datagrams of at most `mtu` bytes of UDP payload, 1200 to [`MTU`].
+    #[must_use]
+    pub fn with_mtu(self, mtu: u16) -> Self {
+        Self { mtu, ..self }
     }
 
     /// The endpoint, once the builder has started it.
@@ -78,16 +85,16 @@ impl Provider for Captured {
     type Error = Infallible;
 
     fn start<E: Endpoint<PathHandle = Tuple>>(self, endpoint: E) -> Result<SocketAddress, Infallible> {
-        *locked(&self.machine) = Some(of(endpoint, self.watch));
+        *locked(&self.machine) = Some(of(endpoint, self.watch, self.mtu));
         Ok(self.at.into())
     }
 }
 
 /// The endpoint as a machine.
-pub(super) fn of<E: Endpoint<PathHandle = Tuple>>(mut endpoint: E, watch: Watch) -> Box<dyn Machine> {
-    let size = MTU + HEADERS;
-    let config = mtu::Config::builder().with_max_mtu(size).and_then(|config| config.with_initial_mtu(size));
-    endpoint.set_mtu_config(config.and_then(mtu::Builder::build).expect("sizes that RFC 9000 allows"));
+pub(super) fn of<E: Endpoint<PathHandle = Tuple>>(mut endpoint: E, watch: Watch, mtu: u16) -> Box<dyn Machine> {
+    let size = mtu + HEADERS;
+    let config = config::Config::builder().with_max_mtu(size).and_then(|config| config.with_initial_mtu(size));
+    endpoint.set_mtu_config(config.and_then(config::Builder::build).expect("sizes that RFC 9000 allows"));
     Box::new(Turned { endpoint, watch, asked: Time::ZERO })
 }
 

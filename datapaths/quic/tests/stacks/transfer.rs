@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
-use paceline_quic::{Error, Identity, Received, Sending, Sent};
+use paceline_quic::{Error, Identity, MTU, Received, Sending, Sent};
 
 use crate::{STACKS, Tested};
 
@@ -33,7 +33,8 @@ impl Tested {
         let (sent, received) = thread::scope(|scope| {
             let receiver = scope.spawn(|| self.stack.serve(server, &identity, &mut sink, LIMIT).unwrap());
             let controller = &self.factory(cc);
-            let sending = Sending { to, certificate: identity.certificate(), controller, lasting };
+            let sending =
+                Sending { to, certificate: identity.certificate(), controller, mtu: MTU, one_by_one: false, lasting };
             (self.stack.send(loopback(), &sending, source).unwrap(), receiver.join().unwrap())
         });
         (sent, received, sink)
@@ -107,7 +108,8 @@ fn a_peer_that_is_missing_is_named() {
         let silent = loopback();
         let to = silent.local_addr().unwrap();
         let controller = &tested.factory("copa");
-        let sending = Sending { to, certificate: identity.certificate(), controller, lasting: SOON };
+        let sending =
+            Sending { to, certificate: identity.certificate(), controller, mtu: MTU, one_by_one: false, lasting: SOON };
         let error = tested.stack.send(loopback(), &sending, &mut std::io::empty()).unwrap_err();
         assert_eq!(error.to_string(), "no QUIC receiver within 100ms; check its address and that UDP passes");
     }
@@ -121,7 +123,7 @@ fn another_certificate_is_not_trusted() {
         let to = server.local_addr().unwrap();
         let controller = &tested.factory("copa");
         let send = |certificate: &[u8]| {
-            let sending = Sending { to, certificate, controller, lasting: LIMIT };
+            let sending = Sending { to, certificate, controller, mtu: MTU, one_by_one: false, lasting: LIMIT };
             tested.stack.send(loopback(), &sending, &mut std::io::empty()).unwrap_err()
         };
         thread::scope(|scope| {

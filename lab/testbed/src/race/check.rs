@@ -44,7 +44,10 @@ pub fn check(graph: &Graph, flows: &[Flow], cross: &[Cross]) -> Result<Vec<Strin
         }
         if flow.telemetry.is_some() {
             if !real.carries_telemetry {
-                notes.push(format!("{}: telemetry: in the real world TCP alone carries it", contestant(flow)));
+                notes.push(format!(
+                    "{}: telemetry: in the real world UDP, QUIC and the kernel's TCP alone carry it",
+                    contestant(flow)
+                ));
             } else if LOADING.is_none() {
                 return Err(Refused::NoTelemetry);
             }

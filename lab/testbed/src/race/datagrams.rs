@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender as Results};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +14,7 @@ use paceline_cc::{Controller, Distribution, Env, Nanos, Remembered, Spec, Time};
 use paceline_experiment::endpoints::FlowEnds;
 use paceline_experiment::media::permitted;
 use paceline_experiment::{Application, Flow, Frames, PathMemory, Sample, Seed, StreamOutcome, Workload, endpoints};
+use paceline_telemetry::ReportInboxes;
 use paceline_transport::{Sender, SenderStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -35,9 +36,9 @@ use paceline_udp::{
 pub(super) const SLICE: Nanos = Nanos::from_millis(500);
 
 /// `udp` in the table.
-pub(super) const UDP: Real = Real { carries_telemetry: false, lends_memory: true, check, below: nothing_below, work };
+pub(super) const UDP: Real = Real { carries_telemetry: true, lends_memory: true, check, below: nothing_below, work };
 /// `icn` in the table.
-pub(super) const ICN: Real = Real { check: nothing_else, ..UDP };
+pub(super) const ICN: Real = Real { carries_telemetry: false, check: nothing_else, ..UDP };
 
 fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
     if flow.mss > super::largest(flow) { Err(Refused::Datagram { mss: flow.mss }) } else { Ok(Vec::new()) }
@@ -46,6 +47,7 @@ fn check(flow: &Flow) -> Result<Vec<String>, Refused> {
 fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
     let Place { flow, index, crossing, glimpse, numbers } = *place;
     let (source, target) = crew.ends(flow.way);
+    let (from, to) = crew.addresses(flow)?;
     let flow = Datagrams {
         flow: flow.clone(),
         index,
@@ -53,13 +55,14 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
         crossing,
         numbers: numbers.clone(),
         fetches: crew.routers.fetches[index].clone(),
-        source: (source.namespace.clone(), SocketAddr::new(IpAddr::V4(source.ipv4), 0)),
-        target: (target.namespace.clone(), SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index))),
+        source: (source.namespace.clone(), SocketAddr::new(from, 0)),
+        target: (target.namespace.clone(), SocketAddr::new(to, port(FLOW_PORT, index))),
         clock: crew.clock,
         until: crew.until,
         sample_every: crew.sample_every,
         glimpse: glimpse.clone(),
         observers: crew.observers.clone(),
+        inboxes: crew.inboxes.clone(),
         memory: Mutex::new(PathMemory::of(flow)),
         abort: crew.abort.clone(),
     };
@@ -89,6 +92,7 @@ pub(super) struct Datagrams {
     pub(super) sample_every: Option<Nanos>,
     pub(super) glimpse: Glimpse,
     pub(super) observers: Observers,
+    inboxes: ReportInboxes,
     /// What its flows know of the place that they go to.
     memory: Mutex<PathMemory>,
     pub(super) abort: Arc<AtomicBool>,
@@ -314,6 +318,9 @@ impl Datagrams {
             Some(application) => Box::new(Turns { application, frames: frames.clone(), at }),
             None => Box::new(Zeros),
         };
+        let ends = near.local_addr().and_then(|from| Ok((from, near.peer_addr()?)));
+        let (from, to) = ends.map_err(|error| self.refused(error))?;
+        let reports = super::reports_of(&self.inboxes, from, to);
         let channel = |socket: UdpSocket| {
             let peer = socket.peer_addr()?;
             Channel::new(socket, peer, Session::plain(number), Offload::NONE)
@@ -324,7 +331,8 @@ impl Datagrams {
         let counted = Counted { clock: self.clock, goal, seen, bytes: 0, done: Arc::default(), frames: sunk };
         let done = counted.done.clone();
         let over = AtomicBool::new(false);
-        let mut sending = SendingEnd::new(near, self.clock, sender, source, SenderTiming::EXACT);
+        let sending = SendingEnd::new(near, self.clock, sender, source, SenderTiming::EXACT);
+        let mut sending = sending.informed(reports);
         let mut receiving = ReceivingEnd::new(far, self.clock, receiver, Box::new(counted), Nanos::MAX);
         let (sent, received, end) = thread::scope(|scope| {
             let receiver = thread::Builder::new().name("udp receiver".to_owned()).spawn_scoped(scope, || {

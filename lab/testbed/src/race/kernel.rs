@@ -1,7 +1,7 @@
 //! Flows of the kernel's TCP in a race, and those above one: a sender and a receiver, each in a thread, over sockets at the two
 //! ends of a world.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 
@@ -37,12 +37,7 @@ fn work(crew: &Crew<'_>, place: &Place<'_>) -> Result<Work, TestbedError> {
     let below = crew.kernels[index].clone().ok_or_else(|| FlowError::NoKernel { flow: name.clone() })?;
     let Below { kernel, above, .. } = below;
     let (source, target) = crew.ends(flow.way);
-    let address = match (&flow.telemetry, target.ipv6) {
-        (None, _) => IpAddr::V4(target.ipv4),
-        (Some(_), Some(six)) => IpAddr::V6(six),
-        (Some(_), None) => return Err(TestbedError::NoIpv6),
-    };
-    let to = SocketAddr::new(address, port(FLOW_PORT, index));
+    let to = SocketAddr::new(crew.addresses(flow)?.1, port(FLOW_PORT, index));
     let listener = target.namespace.enter(|| TcpListener::bind(to))?.map_err(TestbedError::Socket)?;
     if flow.controller.needs(Ability::ExactMarks) {
         // It echoes each packet's mark as such a receiver does (RFC 8257 section 3.2).

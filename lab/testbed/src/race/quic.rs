@@ -2,7 +2,7 @@
 //! world. What differs from a simulated flow over UDP: docs/guide/quic.md.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use paceline_cc::{Distribution, Env, Nanos, Time};
 use paceline_experiment::{Flow, Layer, Workload};
-use paceline_quic::{Factory, Identity, Sending, Sent, Stack};
+use paceline_quic::{Factory, Identity, MTU, Sending, Sent, Stack};
 use paceline_transport::SenderStats;
 
 use super::rows::{Place, Real, nothing_below};
@@ -40,7 +40,7 @@ const fn over(
     check: fn(&Flow) -> Result<Vec<String>, Refused>,
     work: fn(&Crew<'_>, &Place<'_>) -> Result<Work, TestbedError>,
 ) -> Real {
-    Real { carries_telemetry: false, lends_memory: false, check, below: nothing_below, work }
+    Real { carries_telemetry: true, lends_memory: false, check, below: nothing_below, work }
 }
 
 /// What the stack does otherwise than the flow says, one line each.
@@ -82,7 +82,8 @@ fn factory(flow: &Flow, seed: u64, stack: &Stack) -> Result<Factory, Refused> {
 fn work(crew: &Crew<'_>, place: &Place<'_>, stack: &'static Stack) -> Result<Work, TestbedError> {
     let Place { flow, index, .. } = *place;
     let (source, target) = crew.ends(flow.way);
-    let to = SocketAddr::new(IpAddr::V4(target.ipv4), port(FLOW_PORT, index));
+    let (from, to) = crew.addresses(flow)?;
+    let to = SocketAddr::new(to, port(FLOW_PORT, index));
     let open = |site: &paceline_emulator::world::Site, at: SocketAddr| {
         site.namespace.enter(|| UdpSocket::bind(at))?.map_err(TestbedError::Socket)
     };
@@ -91,15 +92,23 @@ fn work(crew: &Crew<'_>, place: &Place<'_>, stack: &'static Stack) -> Result<Wor
     // The clock of a connection's controller begins with it.
     let observe = move |env: &Env| observers.of(index, Layer::Packets, &spec, env, Time::ZERO);
     let name = super::contestant(flow);
+    let near = open(source, SocketAddr::new(from, 0))?;
+    let factory = factory(flow, seed, stack)?.observed(observe);
+    let reports = super::reports_of(&crew.inboxes, near.local_addr().map_err(TestbedError::Socket)?, to);
+    let header = flow.telemetry.as_ref().map_or(0, |telemetry| telemetry.trace.header_bytes());
     let transfer = Transfer {
         index,
         handshake: flow.handshake,
         goal: goal(&flow.workload),
-        controller: factory(flow, seed, stack)?.observed(observe),
+        controller: match reports {
+            Some(reports) => factory.informed(reports),
+            None => factory,
+        },
+        mtu: MTU - header as u16,
         stack,
         identity: Identity::generate().map_err(|source| FlowError::Quic { flow: name.clone(), source })?,
         name,
-        near: open(source, SocketAddr::new(IpAddr::V4(source.ipv4), 0))?,
+        near,
         far: open(target, to)?,
         to,
         clock: crew.clock,
@@ -116,6 +125,7 @@ struct Transfer {
     handshake: bool,
     goal: Option<u64>,
     controller: Factory,
+    mtu: u16,
     stack: &'static Stack,
     identity: Identity,
     /// The sender's socket and the receiver's.
@@ -130,7 +140,7 @@ struct Transfer {
 
 impl Transfer {
     fn run(self) -> Result<Ended, FlowError> {
-        let Self { name, index, handshake, goal, controller, stack, identity, .. } = self;
+        let Self { name, index, handshake, goal, controller, mtu, stack, identity, .. } = self;
         let Self { near, far, to, clock, start, until, abort, .. } = self;
         let mut source = Source { left: goal.unwrap_or(u64::MAX), begun: None, clock, abort: abort.clone() };
         let mut sink = Sink { bytes: 0, goal, done: None, clock, until, abort };
@@ -146,7 +156,8 @@ impl Transfer {
         clock.wait_for_zero();
         Sleeper::new(clock).sleep_until(start);
         let lasting = until_then(clock, until);
-        let sending = Sending { to, certificate: &certificate, controller: &controller, lasting };
+        let sending =
+            Sending { to, certificate: &certificate, controller: &controller, mtu, one_by_one: mtu < MTU, lasting };
         let over = Instant::now() + lasting;
         let sent = unless_no_peer(stack.send(near, &sending, &mut source));
         let received = receiver.join().map_err(|_| FlowError::Panicked { flow: name.clone(), thread: "receiver" })?;

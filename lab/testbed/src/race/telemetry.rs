@@ -2,7 +2,7 @@
 //!
 //! A source at each node that sends puts headers on its flows' packets, the emulator's hops write into them, a sink at each node that
 //! receives takes them out and reports. The reports go over a bus to an agent at the sender's node, which gives them to controllers
-//! in the kernel and to those of [`paceline_kernel::KernelAgent`]. They are as late, and go wrong, as the scenario says.
+//! in the kernel, to those of [`paceline_kernel::KernelAgent`], and to senders over UDP and QUIC. They are as late, and go wrong, as the scenario says.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -151,6 +151,7 @@ impl Telemetry {
             let trace = first.telemetry.as_ref().map(|telemetry| telemetry.trace).unwrap_or_default();
             let options = SourceOptions {
                 ports,
+                udp: true,
                 profile: trace.profile,
                 hops: trace.hops,
                 full_every: 0,
@@ -172,11 +173,11 @@ impl Telemetry {
             let (site, end) = (&world.sites[node as usize], join.end(PublisherRole::Agent)?);
             let observe = informant.cloned().map(observer);
             let agent = site.namespace.enter(|| TelemetryAgent::new(end, observe)).map_err(part)?;
-            telemetry.agents.push(agent.map_err(part)?.hearing_all());
+            telemetry.agents.push(agent.map_err(part)?.hearing_all().informing(world.inboxes));
         }
         for (node, hop) in &takes {
             let (site, name) = (&world.sites[*node as usize], interface(*hop as usize / 2));
-            let options = SinkOptions { synced: true, ..SinkOptions::default() };
+            let options = SinkOptions { synced: true, udp: true, ..SinkOptions::default() };
             let sink = site.namespace.enter(|| SinkNode::open(&name, &options)).map_err(part)?;
             let bus = join.end(PublisherRole::Sink)?;
             let hops = bus.subscribe(&[SubjectFilter::Nodes]).map_err(TelemetryError::Bus)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use paceline_emulator::world::{Nodes, Site};
 use paceline_experiment::{Flow, Graph, Seed, TelemetryOutcome};
 use paceline_linux::clock::Clock;
+use paceline_telemetry::ReportInboxes;
 
 use super::{KernelError, KernelFlow};
 use crate::observers::Observers;
@@ -68,6 +69,8 @@ pub(crate) struct World<'a> {
     pub(crate) backs: &'a [Duration],
     /// By flow.
     pub(crate) truths: &'a [SharedTruth],
+    /// Of flows that a thread of ours sends.
+    pub(crate) inboxes: &'a ReportInboxes,
 }
 
 /// Telemetry of a world. Dropping it ends it.

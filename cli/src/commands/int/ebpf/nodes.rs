@@ -31,6 +31,7 @@ pub(super) fn source(args: &SourceArgs) -> anyhow::Result<()> {
         ports: args.ports.clone(),
         addresses: args.addresses.clone(),
         cgroup: args.cgroup.clone(),
+        udp: args.udp,
         profile: match args.profile {
             ProfileName::Lean => RecordProfile::Lean,
             ProfileName::Timed => RecordProfile::Timed,
@@ -98,6 +99,7 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<()> {
         synced: args.synced,
         forwarded: args.forwarded,
         hop_limit: args.hop_limit,
+        udp: args.udp,
         ..SinkOptions::default()
     };
     let ending = Ends::begin()?.watched()?;
