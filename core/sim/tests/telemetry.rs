@@ -138,7 +138,8 @@ fn the_policer_is_known_by_the_reports_of_its_node() {
         let truth = told.policed;
         let hops = outcome.hops.iter().filter_map(|hop| hop.policed).map(|policed| policed.packets).sum::<u64>();
         assert!(truth.all() > 100 && truth.all() <= hops, "{trace}: {truth:?} of {hops}");
-        assert!(truth.policed * 100 >= truth.all() * 90, "{trace}: {truth:?}");
+        // What is missed just after a report of the node is counted just before the next, without a name.
+        assert!(truth.policed * 100 >= truth.all() * 80, "{trace}: {truth:?}");
         assert!(notes.lost.iter().any(|(_, cause)| *cause == Cause::Policer), "{trace}");
     }
     let (outcome, _, _) = watched(policed(0.02), vec![carrying("C1", cubic())], 20);

@@ -123,8 +123,11 @@ impl FlowSender {
             if self.phase != Phase::Cwr {
                 self.reordering.on_recovered();
             }
-            self.phase = Phase::Open;
+            let ended = std::mem::replace(&mut self.phase, Phase::Open);
             self.prr = None;
+            if self.delivery == Delivery::Reliable && ended != Phase::Cwr && glides(self.driver.controller()) {
+                self.recover_again(now, prior_in_flight);
+            }
         }
         if advanced || (self.delivery == Delivery::Unreliable && delivery.bytes > 0) {
             self.backoff = 0;
@@ -350,11 +353,7 @@ impl FlowSender {
         let reduces =
             again || self.phase == Phase::Open || (self.phase == Phase::Cwr && self.driver.nature.ecn != Ecn::Classic);
         if !repairing || again {
-            self.stats.recoveries += 1;
-            self.phase = Phase::Recovery;
-            self.recovery_point = self.next;
-            self.undo = reduces.then(|| Undo::new(self.una, self.next));
-            self.probe_at = Time::NEVER;
+            self.enter_recovery(reduces.then(|| Undo::new(self.una, self.next)));
         }
         if self.delivery == Delivery::Unreliable
             && let Some(undo) = &mut self.undo
@@ -366,6 +365,25 @@ impl FlowSender {
             self.start_reduction();
         }
         bytes
+    }
+
+    fn enter_recovery(&mut self, undo: Option<Undo>) {
+        self.stats.recoveries += 1;
+        self.phase = Phase::Recovery;
+        self.recovery_point = self.next;
+        self.undo = undo;
+        self.probe_at = Time::NEVER;
+    }
+
+    /// A recovery is over. What left after it had begun and was found lost meanwhile has asked for no reduction yet: that is another
+    /// congestion (RFC 5681 section 4.3, RFC 6675 section 5; Linux `tcp_time_to_recover`). Of a controller that shapes recovery itself
+    /// it is the same one.
+    fn recover_again(&mut self, now: Time, prior_in_flight: u64) {
+        let Some(oldest) = self.board.oldest_loss() else { return };
+        let (open, first_repair_at) = self.board.repairs_out();
+        self.enter_recovery(Some(Undo { open, first_repair_at, ..Undo::new(self.una, self.next) }));
+        self.driver.reduce_again(now, oldest, prior_in_flight, self.board.in_flight);
+        self.start_reduction();
     }
 
     fn start_reduction(&mut self) {

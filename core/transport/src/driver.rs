@@ -351,6 +351,17 @@ impl Driver {
         self.controller.on_loss(&loss);
     }
 
+    /// Another reduction is due for packets that [`Driver::lose`] has reported; `oldest` is the first of them.
+    #[cfg(feature = "endpoints")]
+    pub(crate) fn reduce_again(&mut self, now: Time, oldest: Lost, prior_in_flight: u64, in_flight: u64) {
+        let packets = [oldest];
+        let mut loss = Loss::new(now, &packets);
+        loss.prior_in_flight = prior_in_flight;
+        loss.in_flight = in_flight;
+        loss.new_episode = true;
+        self.controller.on_loss(&loss);
+    }
+
     /// Why packets were lost has become known after [`Driver::lose`] or [`Driver::timeout`] reported them.
     pub fn explain(&mut self, now: Time, packets: &[Lost]) {
         if !packets.is_empty() {

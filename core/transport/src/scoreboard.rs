@@ -190,6 +190,22 @@ impl Scoreboard {
         self.packets.iter().any(|packet| packet.retransmitted && packet.state == State::InFlight)
     }
 
+    /// The oldest packet that was taken for lost, left again or not, and has not arrived (Linux `lost_out`).
+    pub(crate) fn oldest_loss(&self) -> Option<Lost> {
+        let lost = |packet: &&SentPacket| match packet.state {
+            State::InFlight => packet.retransmitted,
+            State::Lost => true,
+            State::Delivered => false,
+        };
+        self.packets.iter().find(lost).map(SentPacket::lost)
+    }
+
+    /// How many packets are in flight that were sent again (Linux `retrans_out`), and when the first of them left.
+    pub(crate) fn repairs_out(&self) -> (u64, Time) {
+        let out = self.packets.iter().filter(|packet| packet.retransmitted && packet.state == State::InFlight);
+        out.fold((0, Time::NEVER), |(count, first), packet| (count + 1, first.min(packet.sent_at)))
+    }
+
     /// Number of the lost packet to be sent next.
     pub(crate) fn next_waiting(&mut self) -> Option<u64> {
         while let Some(&number) = self.waiting.front() {

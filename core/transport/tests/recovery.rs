@@ -176,6 +176,32 @@ fn a_lost_retransmission_is_found_without_a_time_out() {
     assert_eq!(spy.notes().losses.iter().filter(|loss| loss.2).count(), 1);
 }
 
+/// 40 is lost twice, so that its recovery takes two round trips; 62 leaves within it, is lost, and its repair is out at the end.
+#[test]
+fn what_left_within_a_recovery_and_was_lost_asks_for_another() {
+    for also in [false, true] {
+        let (spy, mut world) = world(Notes { beta: 0.5, ..spaced() });
+        let (mut first, mut second) = (0, 0);
+        world.fate = Box::new(move |_, segment| {
+            let (of_first, of_second) = (segment.seq == 40 * MSS, also && segment.seq == 62 * MSS);
+            first += u32::from(of_first);
+            second += u32::from(of_second);
+            Fate { lost: (of_first && first <= 2) || (of_second && second == 1), ..Fate::default() }
+        });
+        world.sender.write(400 * MSS);
+        world.finish(Time::from_millis(5000));
+        let stats = world.sender.stats();
+        let (recoveries, lost, window) = if also { (2, 3, 5.0) } else { (1, 2, 10.0) };
+        assert_eq!(
+            (stats.recoveries, stats.packets_lost, stats.retransmits, stats.timeouts),
+            (recoveries, lost, lost, 0)
+        );
+        let notes = spy.notes();
+        assert_eq!(notes.losses.iter().filter(|loss| loss.2).count() as u64, recoveries);
+        assert_eq!(notes.window, window);
+    }
+}
+
 #[test]
 fn time_outs_double_and_count() {
     let (spy, mut world) = world(Notes::default());
