@@ -70,12 +70,12 @@ struct Packet {
 /// How long a packet is kept so that packets are in the order of time (our choice: what left is known when it is handed over, which is
 /// late by the release error; a host that stalls for longer breaks the order).
 const ORDER: Nanos = Nanos::from_millis(50);
-/// Most packets kept (our choice: about 20 MB).
+/// Most packets kept (our choice: about 30 MB).
 const KEPT: usize = 1 << 16;
 
 impl Pcapng {
-    /// Bytes of a packet that hold its headers, whatever they are.
-    pub const HEADERS: usize = 128;
+    /// Bytes of a packet that hold its headers, whatever they are: of IPv6, telemetry (256 at most) and TCP with its options.
+    pub const HEADERS: usize = 384;
 
     /// Begins a log that keeps the first `snap` bytes of each packet. `name` is for messages; `clock` is the emulator's;
     /// `links` are the names of its links where it has several; `place` puts the written file in its place.
