@@ -20,13 +20,17 @@
 //!   thinned out, so that its smallest can be larger.
 //! - A timeout clears everything, within a recovery too (Linux `bictcp_state`).
 //! - The window is a real number and follows the curve at each acknowledgement; Linux counts whole packets and reads
-//!   the curve at most once in 1/32 s while the window stands still.
+//!   the curve at most once in 1/32 s while the window stands still: `packets=whole`, for comparisons with the kernel.
 
 use crate::controller::{Ack, Controller, Ecn, Env};
 use crate::entry::{CLASSIC_ECN, Entry, Home, Kind, ON_OFF, Param, Params, Start, classic_ecn};
 use crate::start_ups::{any_start_up, start_up};
 use crate::units::{Nanos, Time};
 use crate::window::{Policy, Signal, Window, WindowController};
+
+mod whole;
+
+use whole::{Whole, floor};
 
 /// The window may grow by half in a round trip, no more (RFC 9438 section 4.2).
 const TARGET_LIMIT: f64 = 1.5;
@@ -47,6 +51,8 @@ pub struct Settings {
     pub slope_beta: f64,
     /// Least growth in a round trip until the first loss, as a share of the window.
     pub opening: f64,
+    /// Windows are of whole packets, and grow by the counts of Linux.
+    pub whole: bool,
     /// Use of ECN.
     pub ecn: Ecn,
 }
@@ -61,6 +67,7 @@ impl Default for Settings {
             reno_friendly: true,
             slope_beta: 0.7,
             opening: 0.05,
+            whole: false,
             ecn: Ecn::Off,
         }
     }
@@ -78,6 +85,7 @@ pub struct Cubic {
     min_rtt: Nanos,
     /// When the last acknowledgement came.
     last_ack: Time,
+    whole: Whole,
 }
 
 /// What a reduction changes.
@@ -116,7 +124,15 @@ impl Cubic {
     /// CUBIC for packets of `env.mss` bytes.
     pub fn new(env: &Env, settings: Settings) -> Self {
         let (curve, before) = (Curve::default(), Curve::default());
-        Self { settings, mss: env.mss, curve, before, min_rtt: Nanos::MAX, last_ack: Time::ZERO }
+        Self {
+            settings,
+            mss: env.mss,
+            curve,
+            before,
+            min_rtt: Nanos::MAX,
+            last_ack: Time::ZERO,
+            whole: Whole::default(),
+        }
     }
 
     /// Reno's growth that gives, with this beta, the throughput of Reno (section 4.3, equation 4).
@@ -130,6 +146,11 @@ impl Cubic {
         if self.min_rtt < Nanos::MAX { self.min_rtt } else { unknown }
     }
 
+    /// As windows are counted.
+    pub(crate) fn counted(&self, packets: f64) -> f64 {
+        if self.settings.whole { floor(packets) } else { packets }
+    }
+
     /// Begins at a plateau of `cwnd` packets.
     pub(crate) fn begin_at(&mut self, cwnd: f64) {
         self.curve = Curve { w_max: cwnd, cwnd_prior: cwnd, epoch: None };
@@ -141,11 +162,12 @@ impl Cubic {
         self.before = self.curve;
     }
 
-    /// Losses are answered by `factor`, and not taken for a sign of newcomers: gives the new threshold in packets. Reno's slope
-    /// stays that of `slope_beta` above the window of now, as in Linux.
+    /// Losses are answered by `factor`, and not taken for a sign of newcomers: gives the new threshold in packets, parts of them
+    /// included. Reno's slope stays that of `slope_beta` above the window of now, as in Linux.
     pub(crate) fn cut(&mut self, window: &Window, factor: f64) -> f64 {
         self.before = self.curve;
-        self.give_way(window, factor)
+        let cwnd = window.cwnd + self.whole.take_part();
+        self.give_way(&Window { cwnd, ..*window }, factor)
     }
 
     /// Time in which the window could not grow does not count (section 4.2).
@@ -169,6 +191,11 @@ impl Policy for Cubic {
         let Settings { c, opening, reno_friendly, .. } = self.settings;
         let cwnd = window.cwnd;
         let acked = ack.packets_of(self.mss);
+        if self.settings.whole {
+            let (ahead, acked) = (self.ahead(Nanos::ZERO), acked.round() as u32);
+            window.cwnd += self.whole.grow(ack.now, ahead, acked, cwnd, &mut self.curve, &self.settings);
+            return;
+        }
         let w_max = self.curve.w_max;
         let mut epoch = self.curve.epoch.unwrap_or_else(|| Epoch::new(ack.now, cwnd, w_max, c));
         epoch.w_est += self.alpha(epoch.w_est) * acked / cwnd;
@@ -213,12 +240,13 @@ impl Policy for Cubic {
 
     fn reduce(&mut self, _signal: Signal, _now: Time, window: &Window, _in_flight: f64) -> f64 {
         let Settings { beta, fast_convergence, .. } = self.settings;
-        let cwnd = window.cwnd;
+        let cwnd = self.counted(window.cwnd);
         self.before = self.curve;
+        self.whole.take_part();
         let shrinking = fast_convergence && cwnd < self.curve.w_max;
-        self.curve =
-            Curve { w_max: if shrinking { cwnd * (1.0 + beta) / 2.0 } else { cwnd }, cwnd_prior: cwnd, epoch: None };
-        beta * cwnd
+        let w_max = if shrinking { self.counted(cwnd * (1.0 + beta) / 2.0) } else { cwnd };
+        self.curve = Curve { w_max, cwnd_prior: cwnd, epoch: None };
+        self.counted(beta * cwnd)
     }
 
     /// The window before the reduction overshot what the path holds: the plateau lies at that.
@@ -232,6 +260,7 @@ impl Policy for Cubic {
         self.curve.w_max = 0.0;
         self.curve.epoch = None;
         self.min_rtt = Nanos::MAX;
+        self.whole = Whole::default();
     }
 
     fn undo(&mut self) {
@@ -276,6 +305,7 @@ impl Settings {
             reno_friendly: params.on("reno_friendly"),
             slope_beta: params.number("beta"),
             opening: params.number("opening") / 100.0,
+            whole: params.word("packets") == "whole",
             ecn: classic_ecn(params),
         }
     }
@@ -289,7 +319,7 @@ fn make(params: &Params, env: &Env) -> Box<dyn Controller> {
 pub(crate) const START: Start = any_start_up("hystart", "Linux tcp_cubic.c: hystart=1");
 
 /// The parameters of CUBIC, which what is built on it has too.
-pub(crate) const PARAMS: [Param; 6] = [
+pub(crate) const PARAMS: [Param; 7] = [
     Param {
         name: "c",
         unit: "packets/s^3",
@@ -312,6 +342,13 @@ pub(crate) const PARAMS: [Param; 6] = [
         kind: Kind::Number { min: 0.0, max: 50.0 },
         default: "5",
         source: "Linux tcp_cubic.c: cnt <= 20; RFC 9438 has 0",
+    },
+    Param {
+        name: "packets",
+        unit: "how windows are counted",
+        kind: Kind::Choice(&["parts", "whole"]),
+        default: "parts",
+        source: "RFC 9438 has parts; whole as Linux tcp_cubic.c, for comparisons with the kernel",
     },
     CLASSIC_ECN,
 ];

@@ -181,3 +181,35 @@ fn ten_days_without_a_loss_stay_finite() {
     // At most half a packet for a packet.
     assert!(window.cwnd < 71.0);
 }
+
+/// The same numbers as of the kernel's module (`datapaths/kernel/tests/native/cubic.c`): 4 of 7 packets are left, and 4 grow by one in 7
+/// acknowledged, as Reno's window with this beta.
+#[test]
+fn whole_packets_are_counted_as_linux_counts_them() {
+    let mut cubic = Cubic::new(&Env::default(), Settings { whole: true, ..Settings::default() });
+    for (before, after) in [(7.0, 4.0), (90.0, 63.0), (10.0, 7.0), (3.0, 2.0)] {
+        assert_eq!(lose(&mut cubic, before).cwnd, after);
+    }
+    // Fast convergence: half of 3.4 packets less.
+    lose(&mut cubic, 100.0);
+    lose(&mut cubic, 5.0);
+    assert_eq!(cubic.curve.w_max, 4.0);
+
+    let mut cubic = Cubic::new(&Env::default(), Settings { whole: true, ..Settings::default() });
+    lose(&mut cubic, 100.0);
+    let mut window = lose(&mut cubic, 7.0);
+    let mut sizes = vec![window.cwnd];
+    let mut now = Time::from_millis(1_000);
+    for _ in 0..40 {
+        now = round(&mut cubic, &mut window, now, true);
+        sizes.push(window.cwnd);
+    }
+    assert!(sizes.iter().all(|size| size.fract() == 0.0), "{sizes:?}");
+    assert!(sizes.windows(2).all(|pair| pair[1] >= pair[0] && pair[1] <= pair[0] + 1.0), "{sizes:?}");
+    assert!(sizes[40] > 8.0, "{sizes:?}");
+    // Until the first loss by one for twenty.
+    let mut cubic = Cubic::new(&Env::default(), Settings { whole: true, ..Settings::default() });
+    let mut window = Window { cwnd: 20.0, ssthresh: 20.0 };
+    round(&mut cubic, &mut window, now, true);
+    assert_eq!(window.cwnd, 21.0);
+}

@@ -31,18 +31,49 @@ pub(super) fn conduct(bench: &Bench<'_>) -> Result<Findings, ReproduceError> {
     let setups: Vec<Setup> = LOSSES.iter().flat_map(|loss| NAMES.iter().map(|(name, ..)| setup(*loss, name))).collect();
     let results = bench.run(&setups, |_, run| Run::of(run))?;
     let grid = Grid { setups: &setups, results: &results };
+    let mut claims = claims(&grid);
+    if bench.is_real() {
+        claims.extend(beside_the_simulator(bench, &grid)?);
+    }
     Ok(Findings {
         setup: vec![format!(
             "The second radio, 20 Mbit/s with room for 60 packets, loses packets at random; 20 ms without queues. {} of \
              each; medians.",
             counted(results[0].len(), "run")
         )],
-        claims: claims(&grid),
+        claims,
         tables: vec![grid.table()],
         drawings: vec![grid.drawing()],
         scenarios: vec![&CHAIN],
         ..Findings::default()
     })
+}
+
+/// The kernel's flows against the simulator's, whose CUBIC counts in whole packets as the kernel's does.
+fn beside_the_simulator(bench: &Bench<'_>, real: &Grid<'_>) -> Result<Vec<Claim>, ReproduceError> {
+    let whole = |name: &str| match name {
+        "hops@tcp" => name.to_owned(),
+        _ => name.replace("@tcp", ":packets=whole@tcp"),
+    };
+    let setup = |loss: f64, name: &str| {
+        Setup::new(&CHAIN, &whole(name)).set(LOSS, &loss.to_string()).set("flows.0.handshake", "true")
+    };
+    let setups: Vec<Setup> = LOSSES.iter().flat_map(|loss| NAMES.iter().map(|(name, ..)| setup(*loss, name))).collect();
+    let results = bench.simulated(|bench| bench.run(&setups, |_, run| Run::of(run)))?;
+    let simulated = Grid { setups: &setups, results: &results };
+    let claim = |name: usize| {
+        real.claim(
+            ("at every loss the simulator's is within 10 % of it (target of ours)", ""),
+            name,
+            0..LOSSES.len(),
+            |loss| {
+                let (real, simulated) = (real.rate(loss, name), simulated.rate(loss, name));
+                let off = (simulated.median / real.median - 1.0).abs();
+                (off <= 0.1, format!("{} Mbit/s, simulated {}", stated(&real), stated(&simulated)))
+            },
+        )
+    };
+    Ok((0..NAMES.len()).map(claim).collect())
 }
 
 /// Runs by loss, then by name.
