@@ -17,7 +17,8 @@
 //! d = max(1, w/4) where the tightest hop has room for d + 4 packets for each of its flows, else nothing. The *cap* is
 //! 2 (delivery rate × smallest RTT + room for each flow), of L1G, which gets there by itself, 1.5 × delivery rate × smallest RTT + room for each
 //! flow; at least 10 packets; a window above it loses 5 % in a round trip. Whatever
-//! room a hop claims, it counts up to what a round trip brought: delivery rate × smoothed RTT.
+//! room a hop claims, it counts up to what a round trip brought: delivery rate × smoothed RTT. The delivery rate is the largest since the
+//! losses before the last: at the end of a recovery, where the next losses are answered, it is small, since a recovery thins out the flight.
 //! Growth at the loss is the point of L1G: where every round trip has a loss, the flow is always in recovery, in which no
 //! acknowledgement opens a window, and L1 keeps what it had when the losses began.
 //!
@@ -91,6 +92,8 @@ pub struct CubicMedium {
     path: PathRtt,
     /// Newest delivery rate that the application did not limit, or the largest that it did.
     rate: Option<Rate>,
+    /// The largest since the last losses, and between these and those before.
+    rates: [Option<Rate>; 2],
     /// The window limited the flow at its last event.
     limited: bool,
     /// Losses spared in a row.
@@ -111,6 +114,7 @@ impl CubicMedium {
             srtt: Nanos::ZERO,
             path: PathRtt::default(),
             rate: None,
+            rates: [None; 2],
             limited: false,
             spared: 0,
             last_loss: Time::ZERO,
@@ -149,7 +153,8 @@ impl CubicMedium {
     /// The largest window in packets that spared losses may leave; endless where the flow or the path is not known.
     fn cap(&self, now: Time) -> f64 {
         let min_rtt = self.path.smallest();
-        let (Some(rate), true) = (self.rate, self.report.is_fresh(now) && min_rtt < Nanos::MAX) else {
+        let rate = self.rate.max(self.rates[0]).max(self.rates[1]);
+        let (Some(rate), true) = (rate, self.report.is_fresh(now) && min_rtt < Nanos::MAX) else {
             return f64::INFINITY;
         };
         let share = self.report.tightest(now).map_or(0.0, |hop| hop.share);
@@ -159,12 +164,22 @@ impl CubicMedium {
             Mode::Grow => GROWN * brought(min_rtt) + room,
             Mode::Keep | Mode::Cut(_) => 2.0 * (brought(min_rtt) + room),
         };
-        cap.max(INITIAL_WINDOW)
+        self.cubic.counted(cap).max(INITIAL_WINDOW)
+    }
+
+    /// A window above its cap, a round trip later.
+    fn glide(&self, window: f64, cap: f64) -> f64 {
+        cap.max(self.cubic.counted(GLIDE * window))
+    }
+
+    /// Losses have been answered.
+    fn begin_span(&mut self) {
+        self.rates = [None, self.rates[0]];
     }
 
     /// What L1G grows by. Reports may be late or wrong, and round trips show the queue that growth has made meanwhile.
     fn growth(&self, now: Time, window: &Window) -> f64 {
-        let by = (GROWTH * window.cwnd).max(1.0);
+        let by = self.cubic.counted(GROWTH * window.cwnd).max(1.0);
         let fits = self
             .report
             .tightest(now)
@@ -186,6 +201,7 @@ impl Policy for CubicMedium {
             && (!sample.app_limited || self.rate.is_none_or(|rate| sample.rate() > rate))
         {
             self.rate = Some(sample.rate());
+            self.rates[0] = self.rates[0].max(self.rate);
         }
     }
 
@@ -198,7 +214,7 @@ impl Policy for CubicMedium {
             window.cwnd = window.cwnd.min(cap);
         } else if ack.una >= self.round_end {
             self.round_end = ack.next;
-            window.cwnd = cap.max(GLIDE * before);
+            window.cwnd = self.glide(before, cap);
             window.ssthresh = window.ssthresh.min(window.cwnd);
         }
     }
@@ -237,7 +253,7 @@ impl Policy for CubicMedium {
             Mode::Keep | Mode::Grow => {
                 self.cubic.keep();
                 if w > cap {
-                    cap.max(GLIDE * w)
+                    self.glide(w, cap)
                 } else if self.sparing.mode == Mode::Grow && signal == Signal::Loss {
                     cap.min(w + self.growth(now, window))
                 } else {
@@ -245,6 +261,7 @@ impl Policy for CubicMedium {
                 }
             }
         };
+        self.begin_span();
         kept.max(self.sparing.floor)
     }
 
@@ -254,6 +271,7 @@ impl Policy for CubicMedium {
     }
 
     fn reduce(&mut self, signal: Signal, now: Time, window: &Window, in_flight: f64) -> f64 {
+        self.begin_span();
         self.cubic.reduce(signal, now, window, in_flight)
     }
 

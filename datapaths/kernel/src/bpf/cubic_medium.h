@@ -19,7 +19,7 @@
  * A second timeout in a row is answered as CUBIC would have answered the losses that were spared. Losses that are not the
  * medium's are CUBIC's, bit by bit.
  *
- * L2 keeps the part of a packet that rounding would take: of 10 packets 9.5 remain, not 9. L1 and L1G keep the part by which the window has
+ * L2 keeps the part of a packet that rounding would take: of 10 packets 9.5 remain, not 9. All keep the part by which the window has
  * grown already, which Linux drops at each loss: where every round trip has one, no window would ever be a packet larger.
  */
 #ifndef PACELINE_CUBIC_MEDIUM_H
@@ -37,6 +37,8 @@
 #define MEDIUM_GROWS_BELOW 4u
 /* The cap is at least this, and so is L1G's window after a timeout. RFC 6928: the initial window. */
 #define MEDIUM_INITIAL 10u
+/* Delivery rates are kept in so many packets a second, up to a million. */
+#define MEDIUM_RATE 16u
 
 enum medium_mode { MEDIUM_KEEP, MEDIUM_GROW, MEDIUM_CUT };
 
@@ -49,18 +51,21 @@ struct medium {
 	u32 slow_until;
 	/* The round trip ends when everything below has been acknowledged. */
 	u32 round_end;
-	/* L2: of a packet, in 1/65536. */
-	u16 rest;
+	/* The largest delivery rates since the last losses, and between these and those before: MEDIUM_RATE packets a second. */
+	u16 rates[2];
+	/* L2: of a packet, in 1/65536. L1 and L1G: packets acknowledged towards the next step of the window. */
+	union {
+		u16 rest;
+		u16 count;
+	};
 	/* enum medium_mode. */
-	u8 mode;
+	u8 mode : 2;
 	/* The last losses were spared. */
-	u8 spared;
+	u8 spared : 1;
 	/* They were decided on, and the state that they lead to is not entered yet. */
-	u8 asked;
+	u8 asked : 1;
 	/* When the newest of `path` came. */
 	u8 seen;
-	/* L1 and L1G: packets acknowledged towards the next step of the window. */
-	u16 count;
 };
 
 arithmetic void medium_reset(struct medium *m, enum medium_mode mode, u32 now_us, u32 snd_una)
@@ -71,17 +76,36 @@ arithmetic void medium_reset(struct medium *m, enum medium_mode mode, u32 now_us
 	m->before = 0;
 	m->slow_until = 0;
 	m->round_end = snd_una;
+	m->rates[0] = 0;
+	m->rates[1] = 0;
 	m->rest = 0;
 	m->mode = (u8)mode;
 	m->spared = 0;
 	m->asked = 0;
 	m->seen = 0;
-	m->count = 0;
+}
+
+/* Packets have been delivered at this rate. */
+arithmetic void medium_measure(struct medium *m, const struct telemetry_flow *f)
+{
+	u64 rate = f->interval_us ? (u64)f->delivered * (1000000 / MEDIUM_RATE) / f->interval_us : 0;
+
+	m->rates[0] = (u16)larger(m->rates[0], rate < 0xffff ? (u32)rate : 0xffff);
+}
+
+/* What is delivered in a time at the largest of these rates and the newest. */
+arithmetic u64 medium_brought(const struct medium *m, const struct telemetry_flow *f, u32 us)
+{
+	u64 now = (u64)f->delivered * us / f->interval_us;
+	u64 before = (u64)larger(m->rates[0], m->rates[1]) * MEDIUM_RATE * us / 1000000;
+
+	return now > before ? now : before;
 }
 
 /*
  * The largest window that spared losses may leave, in packets: twice what the path and the hop's room hold of this flow; of L1G, which gets there
- * by itself, half more than the path holds, and the room. Whatever room is claimed, it counts up to what a round trip brought.
+ * by itself, half more than the path holds, and the room. Whatever room is claimed, it counts up to what a round trip brought. At the end of a
+ * recovery, where the next losses are answered, few packets arrive, since it thins out the flight: the largest rate since the losses before counts.
  */
 arithmetic u32 medium_cap(const struct medium *m, const struct pl_telemetry *r, const struct telemetry_flow *f)
 {
@@ -89,8 +113,8 @@ arithmetic u32 medium_cap(const struct medium *m, const struct pl_telemetry *r, 
 
 	if (!telemetry_fresh(r, f->now_ns) || !f->interval_us || !f->min_rtt_us)
 		return ~0u;
-	brought = (u64)f->delivered * f->srtt_us / f->interval_us;
-	path = (u64)f->delivered * f->min_rtt_us / f->interval_us;
+	brought = medium_brought(m, f, f->srtt_us);
+	path = medium_brought(m, f, f->min_rtt_us);
 	room = telemetry_share(r) < brought ? telemetry_share(r) : brought;
 	cap = m->mode == MEDIUM_GROW ? path * 3 / 2 + room : 2 * (path + room);
 	return cap < SSTHRESH_INFINITE ? larger((u32)cap, MEDIUM_INITIAL) : ~0u;
@@ -131,6 +155,13 @@ arithmetic u32 medium_kept(u32 cwnd, u32 growth, u32 cap)
 	return larger(to, WINDOW_MIN);
 }
 
+/* Losses have been answered. */
+arithmetic void medium_begin_span(struct medium *m)
+{
+	m->rates[1] = m->rates[0];
+	m->rates[0] = 0;
+}
+
 /* Packets were lost, or echo a mark (`marked`): answers ssthresh, which is the window after recovery. */
 arithmetic u32 medium_ssthresh(struct medium *m, struct cubic *c, const struct window *w, const struct pl_telemetry *r,
 			       const struct telemetry_flow *f, int marked)
@@ -143,13 +174,14 @@ arithmetic u32 medium_ssthresh(struct medium *m, struct cubic *c, const struct w
 	if (!m->spared) {
 		m->slow_until = 0;
 		m->rest = 0;
-		m->count = 0;
+		medium_begin_span(m);
 		return cubic_ssthresh(c, w->cwnd);
 	}
-	if (m->mode == MEDIUM_CUT)
-		return medium_cut(m, c, w->cwnd);
 	growth = m->mode == MEDIUM_GROW ? medium_growth(r, f, w->cwnd) : 0;
-	kept = medium_kept(w->cwnd, growth, medium_cap(m, r, f));
+	kept = m->mode == MEDIUM_CUT ? medium_cut(m, c, w->cwnd) : medium_kept(w->cwnd, growth, medium_cap(m, r, f));
+	medium_begin_span(m);
+	if (m->mode == MEDIUM_CUT)
+		return kept;
 	if (m->mode == MEDIUM_KEEP)
 		return kept;
 	if (in_slow_start(w))
@@ -179,7 +211,7 @@ arithmetic void medium_timeout(struct medium *m, struct cubic *c, struct window 
 	}
 	m->asked = 0;
 	if (!spared) {
-		m->count = 0;
+		m->rest = 0;
 		cubic_reset(c, now_us, snd_nxt);
 	} else if (m->mode == MEDIUM_GROW)
 		w->cwnd = larger(w->cwnd, smaller(m->before, MEDIUM_INITIAL));
@@ -200,6 +232,19 @@ arithmetic void medium_resume(struct medium *m, struct window *w)
 		w->cwnd_cnt = larger(w->cwnd_cnt, m->count);
 }
 
+/* L2 after a spared loss: what was acknowledged towards the next packet is a part of it already, which the next loss does not take. */
+arithmetic void medium_count_parts(struct medium *m, const struct cubic *c, struct window *w)
+{
+	u64 rest;
+
+	if (!m->spared || !c->cnt || in_slow_start(w))
+		return;
+	rest = m->rest + ((u64)w->cwnd_cnt << 16) / c->cnt;
+	m->rest = (u16)rest;
+	w->cwnd = smaller(w->cwnd + (u32)(rest >> 16), w->clamp);
+	w->cwnd_cnt = 0;
+}
+
 /* Grows the window by an acknowledgement of `acked` packets, at most to the cap, where the flow uses its window. */
 arithmetic void medium_grow_capped(struct medium *m, struct cubic *c, struct window *w, const struct cubic_ack *ack, u32 acked,
 				   u32 cap)
@@ -207,7 +252,10 @@ arithmetic void medium_grow_capped(struct medium *m, struct cubic *c, struct win
 	if (w->cwnd <= cap) {
 		cubic_grow(c, w, ack, acked);
 		w->cwnd = smaller(w->cwnd, cap);
-		m->count = (u16)smaller(w->cwnd_cnt, 0xffff);
+		if (m->mode == MEDIUM_CUT)
+			medium_count_parts(m, c, w);
+		else
+			m->count = (u16)smaller(w->cwnd_cnt, 0xffff);
 		return;
 	}
 	/* The second: not of this window, but left from long ago. */

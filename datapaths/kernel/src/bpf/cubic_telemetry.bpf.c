@@ -79,9 +79,10 @@ void BPF_PROG(medium_pkts_acked, struct sock *sk, const struct ack_sample *sampl
 	struct pl_telemetry record;
 
 	cubic_socket_measure(sk, &private(sk)->cubic, 1, sample->rtt_us);
+	flow = telemetry_flow_of(sk);
+	medium_measure(&private(sk)->medium, &flow);
 	if (sample->rtt_us <= 0 || !mss)
 		return;
-	flow = telemetry_flow_of(sk);
 	if (path_rtt_is_usual(path, flow.min_rtt_us, sample->rtt_us))
 		return;
 	telemetry_read(sk, &record);

@@ -247,6 +247,19 @@ static void growth_by_a_packet_goes_on(void)
 	w.ssthresh = medium_ssthresh(&m, &c, &w, &unknown, &f, 0);
 	medium_resume(&m, &w);
 	CHECK(m.count == 0 && w.cwnd_cnt == 0);
+	/* L2: a packet acknowledged is a part of one, of which a loss takes a twentieth, as of the window. */
+	medium_reset(&m, MEDIUM_CUT, f.now_us, 0);
+	w = (struct window){ .cwnd = 10, .ssthresh = 10, .clamp = ~0u };
+	w.cwnd = w.ssthresh = medium_ssthresh(&m, &c, &w, &r, &f, 0);
+	CHECK(w.cwnd == 9 && m.rest == 32768);
+	ack.now += 100;
+	medium_grow_capped(&m, &c, &w, &ack, 1, ~0u);
+	CHECK(w.cwnd == 9 && w.cwnd_cnt == 0 && m.rest == 32768 + 65536 / c.cnt);
+	for (losses = 0; losses < 200 && w.cwnd < 10; losses++)
+		medium_grow_capped(&m, &c, &w, &ack, 1, ~0u);
+	CHECK(w.cwnd == 10 && losses < c.cnt);
+	w.ssthresh = medium_ssthresh(&m, &c, &w, &unknown, &f, 0);
+	CHECK(m.rest == 0);
 }
 
 static void timeouts(void)
@@ -314,6 +327,15 @@ static void the_cap_is_for_windows_that_were_spared(void)
 	CHECK(medium_is_capped(&m, &w, &f));
 	f.now_us += 96 * MS + 1;
 	CHECK(!medium_is_capped(&m, &w, &f));
+	/* The largest delivery rate since the losses before the last. */
+	medium_measure(&m, &f);
+	f.delivered /= 2;
+	CHECK(medium_cap(&m, &r, &f) == 2 * (32 + 39));
+	medium_begin_span(&m);
+	CHECK(medium_cap(&m, &r, &f) == 2 * (32 + 39));
+	medium_begin_span(&m);
+	CHECK(medium_cap(&m, &r, &f) < 80);
+	f.delivered *= 2;
 	/* A twentieth in a round trip. */
 	medium_grow_capped(&m, &c, &w, &ack, 1, cap);
 	CHECK(w.cwnd == 76 && w.ssthresh == 76);

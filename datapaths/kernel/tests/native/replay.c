@@ -124,6 +124,12 @@ static void nothing(const struct event *e)
 	(void)e;
 }
 
+static void medium_measures(const struct event *e)
+{
+	cubic_measures(e);
+	medium_measure(&medium, &flow);
+}
+
 static void medium_grows(const struct event *e)
 {
 	const struct cubic_ack ack = cubic_ack_of(e);
@@ -171,7 +177,7 @@ static void eq1_times_out(const struct event *e)
 	eq1_timeout(&eq1, &cubic, (u32)e->now, counts.snd_nxt);
 }
 
-static const struct policy mediums = { cubic_measures, medium_grows, medium_reduces, medium_times_out, cubic_restarts };
+static const struct policy mediums = { medium_measures, medium_grows, medium_reduces, medium_times_out, cubic_restarts };
 static const struct policy eq1s = { eq1_measures, eq1_grows, eq1_reduces, eq1_times_out, cubic_restarts };
 
 /* Where the flow stands, and what is known of its path. */
