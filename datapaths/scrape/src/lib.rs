@@ -1,11 +1,13 @@
-//! What the exporters for Prometheus share: as much of HTTP as a scrape needs, the two formats, `paceline_build_info`.
+//! What the exporters for Prometheus and OpenTelemetry share: as much of HTTP as a scrape needs, the formats, `paceline_build_info`.
 //!
 //! Numbers are encoded in `OpenMetrics` 1.0. A client that does not ask for it gets Prometheus's text format 0.0.4, which older agents,
 //! `promtool check metrics` and people with `curl` read.
 
 mod clients;
+mod collector;
 mod format;
 mod http;
+mod otlp;
 mod serve;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -14,8 +16,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use clients::{CLIENTS, Clients};
+pub use collector::{Collector, CollectorError, CollectorFeed};
 pub use format::{ScrapeFormat, of_accept};
 pub use http::{Names, Refusal, Scrape, ScrapeRequest, parse};
+pub use otlp::to_otlp;
 pub use serve::{BoundServer, Numbers, ScrapeServer};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
