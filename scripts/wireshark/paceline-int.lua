@@ -1,14 +1,16 @@
 -- SPDX-License-Identifier: MIT OR Apache-2.0
 --
 -- Post-dissector for what is ours in the Hop-by-Hop header of in-band telemetry: the edge-to-edge option (type 0x1E) and the
--- words of IOAM namespace 0x8001. Wireshark dissects the rest of the trace by itself (ipv6.opt.ioam).
+-- words of IOAM namespaces 0x8001 and 0x8002. Wireshark dissects the rest of the trace by itself (ipv6.opt.ioam).
 -- docs/design/telemetry-wire.md has the format.
 --
 --     tshark -X lua_script:scripts/wireshark/paceline-int.lua -r FILE -Y paceline_int -V
 --
 -- A value that a hop or the source does not know is left out.
 
-local NAMESPACE, TRACE, EDGE = 0x8001, 0x31, 0x1e
+local NAMESPACE, WIDE_NAMESPACE, TRACE, EDGE = 0x8001, 0x8002, 0x31, 0x1e
+-- The trace type of the word that is one for all hops.
+local WORD = 0x001000
 local UNKNOWN = 0xffff
 
 local paceline = Proto("paceline_int", "paceline in-band telemetry")
@@ -33,6 +35,10 @@ local names = {
     rate = ProtoField.double("paceline_int.hop.rate", "Data rate (Mbit/s)"),
     own = ProtoField.uint16("paceline_int.hop.flow_dropped", "Packets of this flow dropped by the queue (modulo 65536)"),
     occupancy = ProtoField.double("paceline_int.hop.occupancy", "Share of the queue in use"),
+    available = ProtoField.double("paceline_int.word.available", "Smallest available bandwidth (Mbit/s)"),
+    share = ProtoField.double("paceline_int.word.share", "Smallest available share of a link"),
+    delay = ProtoField.double("paceline_int.word.delay", "Largest delay of a hop (ms)"),
+    worst = ProtoField.uint8("paceline_int.word.hlim", "Hop limit behind the hop that says so"),
     overflow = ProtoField.bool("paceline_int.overflow", "A hop found no room"),
 }
 local fields = {}
@@ -60,7 +66,13 @@ local function short_word(tree, word)
     if c ~= 0xff then tree:add(names.arrival, code, c == 0 and 0 or 2 ^ (math.min(c, 248) / 8)) end
 end
 
-local function wide_word(tree, word)
+-- Five bits of an exponent, eleven of a mantissa that it shifts.
+local function short_float(range)
+    local code = range:uint()
+    return code % 2048 * 2 ^ math.floor(code / 2048)
+end
+
+local function wide_word(tree, word, namespace)
     if word(0, 4):uint() == 0xffffffff and word(4, 4):uint() == 0xffffffff then return end
     local lost, dropped, rssi, mcs, rate = word(0, 2), word(2, 2), word(4, 1), word(5, 1), word(6, 2)
     if lost:uint() ~= UNKNOWN then tree:add(names.lost, lost) end
@@ -70,7 +82,9 @@ local function wide_word(tree, word)
         tree:add(names.streams, mcs, math.floor(mcs:uint() / 32) + 1)
         tree:add(names.mcs, mcs, mcs:uint() % 32)
     end
-    if rate:uint() ~= UNKNOWN then tree:add(names.rate, rate, rate:uint() / 10) end
+    if rate:uint() ~= UNKNOWN then
+        tree:add(names.rate, rate, (namespace == NAMESPACE and rate:uint() or short_float(rate)) / 10)
+    end
 end
 
 local function queue_word(tree, word)
@@ -79,7 +93,16 @@ local function queue_word(tree, word)
     if share:uint() ~= UNKNOWN then tree:add(names.occupancy, share, share:uint() / 65535) end
 end
 
-local function record(tree, kind, words)
+local function path_word(tree, word)
+    local signal, hop, value = word(0, 1):uint(), word(1, 1), word(2, 2)
+    if value:uint() == UNKNOWN then return end
+    tree:add(names.worst, hop)
+    if signal == 0 then tree:add(names.available, value, short_float(value) / 10) end
+    if signal == 1 then tree:add(names.share, value, value:uint() / 65535) end
+    if signal == 2 then tree:add(names.delay, value, short_float(value) / 1e6) end
+end
+
+local function record(tree, kind, words, namespace)
     -- Bit 0 comes first wherever it is set: hop limit, then the node.
     local hop = set(kind, 0, 24) and tree:add(names.node, words(1, 3)) or tree
     local at = 0
@@ -89,7 +112,7 @@ local function record(tree, kind, words)
             if at + length > words:len() then return end
             local word = function(offset, count) return words(at + offset, count) end
             if bit == 5 then short_word(hop, word) end
-            if bit == 10 then wide_word(hop, word) end
+            if bit == 10 then wide_word(hop, word, namespace) end
             if bit == 11 then queue_word(hop, word) end
             at = at + length
         end
@@ -98,14 +121,20 @@ end
 
 -- The first hop's record is the last.
 local function trace(tree, body)
-    if body:len() < 10 or body(1, 1):uint() ~= 0 or body(2, 2):uint() ~= NAMESPACE then return end
+    if body:len() < 10 or body(1, 1):uint() ~= 0 then return end
+    local namespace, kind = body(2, 2):uint(), body(6, 3):uint()
+    if namespace ~= NAMESPACE and namespace ~= WIDE_NAMESPACE then return end
     local length = 4 * math.floor(body(4, 1):uint() / 8)
     local free = 4 * (body(5, 1):uint() % 128)
     if math.floor(body(4, 1):uint() / 4) % 2 == 1 then tree:add(names.overflow, body(4, 1), true) end
     if length == 0 then return end
+    if namespace == WIDE_NAMESPACE and kind == WORD then
+        if body:len() == 14 then path_word(tree, body(10, 4)) end
+        return
+    end
     local at = body:len() - length
     while at >= 10 + free do
-        record(tree, body(6, 3):uint(), body(at, length))
+        record(tree, kind, body(at, length), namespace)
         at = at - length
     end
 end

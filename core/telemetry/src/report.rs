@@ -58,6 +58,9 @@ pub struct Latency {
 pub struct HopReport {
     /// The node's number.
     pub node: u32,
+    /// Hop limit of the packet as it left the hop; only of a packet's record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hl: Option<u8>,
     /// The number of its egress interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eg: Option<u16>,
@@ -107,6 +110,7 @@ impl HopReport {
     pub fn of(record: &NodeRecord) -> Self {
         Self {
             node: record.node,
+            hl: Some(record.hop_limit).filter(|left| *left > 0),
             eg: record.egress,
             avail_pkts: record.room_packets,
             limit_pkts: None,
@@ -216,6 +220,13 @@ pub struct FlowReport {
     /// One-way delay; `None`: nothing came in the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lat_us: Option<Latency>,
+    /// The smallest difference between arrival, by the sink's clock, and departure, by the sender's, in microseconds modulo 2^32: the
+    /// delay, and how far the sink's clock is ahead. `None`: nothing came in the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead_us: Option<i32>,
+    /// Hop limit with which packets come; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hl: Option<u8>,
     /// Jitter in microseconds (RFC 3550 section 6.4.1).
     pub jit_us: u64,
     /// Largest difference of delay of two packets in a row, in the window, in microseconds.
@@ -252,6 +263,8 @@ impl Default for FlowReport {
             lost_u: 0,
             verdict: Cause::Unknown,
             lat_us: None,
+            ahead_us: None,
+            hl: None,
             jit_us: 0,
             jit_max_us: 0,
             cwnd_echo: None,

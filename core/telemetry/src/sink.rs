@@ -79,6 +79,7 @@ pub struct FlowSink {
     words: [Option<PathWord>; 3],
     marked: Option<HopReport>,
     sent_us: u32,
+    hop_limit: Option<u8>,
     cwnd: Option<u32>,
     round: Nanos,
     /// The flow's rate in packets a second, by the sender's clock.
@@ -123,6 +124,7 @@ impl FlowSink {
             words: [None; 3],
             marked: None,
             sent_us: 0,
+            hop_limit: None,
             cwnd: None,
             round: ROUND,
             own_pps: 0.0,
@@ -157,6 +159,11 @@ impl FlowSink {
     /// As [`FlowSink::header`], for a header in which each hop found room.
     pub fn arrive(&mut self, now: Time, edge: &Edge, wire_packets: u8, records: &[NodeRecord], trail: &mut Trail) {
         self.take(now, edge, wire_packets, (records, true), trail);
+    }
+
+    /// Packets of the flow come with this hop limit.
+    pub fn comes_with(&mut self, hop_limit: u8) {
+        self.hop_limit = Some(hop_limit);
     }
 
     /// This many packets of the flow came without a header, of a source that numbers them too ([`Edge::sampled`]). Say it before the next
@@ -327,7 +334,7 @@ impl FlowSink {
 
     fn report(&mut self, now: Time, verdict: Cause) -> FlowReport {
         let Window { expected, received, late, lost, .. } = self.since;
-        let (lat_us, jit_us, jit_max_us) = self.delays.take();
+        let delay = self.delays.take();
         self.marked = HopReport::of_words(&self.words, self.marked.as_ref());
         let of_records = self.records.iter().map(|record| self.gaps.hop(record));
         let hops: Vec<HopReport> = of_records.chain(self.marked.filter(|_| self.records.is_empty())).collect();
@@ -349,9 +356,11 @@ impl FlowSink {
             lost_m: lost.medium,
             lost_u: lost.unknown,
             verdict,
-            lat_us,
-            jit_us,
-            jit_max_us,
+            lat_us: delay.latency,
+            ahead_us: delay.ahead,
+            hl: self.hop_limit,
+            jit_us: delay.jitter,
+            jit_max_us: delay.worst,
             cwnd_echo: self.cwnd,
             hops,
             bottleneck,

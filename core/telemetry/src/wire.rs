@@ -103,6 +103,24 @@ impl RecordProfile {
         }
     }
 
+    /// Octets of a header with room for this many hops, as sources write it: with the edge-to-edge option, in a full one in its long form.
+    pub const fn header_octets(self, hops: u8) -> usize {
+        let edge = 2 + if matches!(self, Self::Full) { edge::LONG } else { edge::SHORT };
+        let records = if matches!(self, Self::Word) { 1 } else { hops as usize };
+        (FIXED + TRACE_HEADER + 4 * self.words() * records + edge).next_multiple_of(8)
+    }
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lean => "lean",
+            Self::Timed => "timed",
+            Self::Counted => "counted",
+            Self::Full => "full",
+            Self::Word => "word",
+        }
+    }
+
     /// Hops that a trace can have room for. The word is that of any number, and counts as one.
     pub const fn max_hops(self) -> usize {
         match self {

@@ -2,6 +2,7 @@
 //!
 //! Source: rtnetlink(7); Linux include/uapi/linux/pkt_sched.h and gen_stats.h.
 
+use std::fmt;
 use std::io;
 
 use paceline_linux::layout::{u32_at, u64_at};
@@ -14,6 +15,15 @@ pub enum KernelQueueLimit {
     Packets(u32),
     /// In octets.
     Bytes(u64),
+}
+
+impl fmt::Display for KernelQueueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(packets) => write!(f, "{packets} packets"),
+            Self::Bytes(octets) => write!(f, "{octets} octets"),
+        }
+    }
 }
 
 /// An egress queue at one moment.

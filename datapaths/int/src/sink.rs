@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore, MapFlags, Object, RingBuffer, RingBufferBuilder};
 use paceline_cc::Time;
-use paceline_linux::layout::{u16_at, u64_at};
+use paceline_linux::layout::{u16_at, u32_at, u64_at};
 use paceline_telemetry::sink::JudgedGap;
 use paceline_telemetry::{FlowReport, NodeReport, TelemetryHeader, Tuple};
 
@@ -98,6 +98,7 @@ struct Arrival {
     packets: u16,
     /// Packets that came without a header since the last one, where the source numbers them too.
     bare: u32,
+    hop_limit: u8,
     /// `None`: it is not read.
     header: Option<TelemetryHeader>,
 }
@@ -110,7 +111,8 @@ impl Arrival {
             at: Time::from_nanos(u64_at(fixed, 0)?),
             tuple: read_tuple(&fixed[8..44])?,
             packets: u16_at(fixed, 46)?,
-            bare: u64_at(fixed, 48)?.try_into().unwrap_or(u32::MAX),
+            bare: u32_at(fixed, 48)?,
+            hop_limit: u32_at(fixed, 52)? as u8,
             header: TelemetryHeader::decode(header).ok().map(|(header, _)| header),
         })
     }
@@ -252,9 +254,9 @@ impl SinkNode {
             self.linger = Instant::now() + LINGER;
             self.sleeps = false;
         }
-        for Arrival { at, tuple, packets, bare, header } in arrivals.drain(..) {
+        for Arrival { at, tuple, packets, bare, hop_limit, header } in arrivals.drain(..) {
             match header {
-                Some(header) => self.table.arrive(at, tuple, &header, packets, bare),
+                Some(header) => self.table.arrive(at, tuple, (&header, hop_limit), packets, bare),
                 None => self.unreadable += 1,
             }
         }

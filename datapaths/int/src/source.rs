@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, Object};
+use paceline_telemetry::wire::WIDE_NAMESPACE;
 use paceline_telemetry::{Edge, Long, RecordProfile, TelemetryHeader, Tuple};
 
 use crate::attach::{Attached, Place, Side, attach};
@@ -77,8 +78,11 @@ pub struct SourceOptions {
     pub udp: bool,
     /// What hops write. [`RecordProfile::Lean`] by default, as in the format's default.
     pub profile: RecordProfile,
-    /// Every n-th header of a flow is of [`RecordProfile::Full`] instead; 0: none. 8 by default: the format's least for the counters of drops.
+    /// Every n-th header of a flow is of [`RecordProfile::Full`] instead; 0: none, as always beside [`RecordProfile::Word`]. 8 by default: the
+    /// format's least for the counters of drops.
     pub full_every: u32,
+    /// Records are of namespace 0x8002, in which data rates go beyond 6.5 Gbit/s. Not by default: older hops and sinks do not know it.
+    pub wide: bool,
     /// Hops that there is room for. 2 by default, the paper's two access points.
     pub hops: u8,
     /// Every n-th buffer of a flow has a header. 1 by default. Packets without one have numbers too then, so that what is missing is lost.
@@ -105,6 +109,7 @@ impl Default for SourceOptions {
             udp: false,
             profile: RecordProfile::Lean,
             full_every: 8,
+            wide: false,
             hops: 2,
             one_in: 1,
             every: Duration::ZERO,
@@ -119,29 +124,28 @@ impl Default for SourceOptions {
 /// Octets of a header in front of the room for records.
 const TRACE: usize = 16;
 
-/// Octets of a header of `profile` with room for this many hops: the long form of the edge option is in full ones (the format, 3.4).
-pub(crate) const fn octets(profile: RecordProfile, hops: u8) -> usize {
-    let edge = if matches!(profile, RecordProfile::Full) { 24 } else { 16 };
-    (TRACE + 4 * profile.words() * hops as usize + edge).next_multiple_of(8)
-}
-
 impl SourceOptions {
     /// Octets by which packets become longer at most.
     pub const fn reserve(&self) -> usize {
-        let usual = octets(self.profile, self.hops);
-        let full = if self.full_every > 0 { octets(RecordProfile::Full, self.hops) } else { 0 };
+        let usual = self.profile.header_octets(self.hops);
+        let full = if self.fulls() > 0 { RecordProfile::Full.header_octets(self.hops) } else { 0 };
         if usual > full { usual } else { full }
     }
 
-    fn check(&self) -> Result<(), NodeError> {
-        let wrong = |option, reason| Err(NodeError::Option { option, reason });
-        if self.profile == RecordProfile::Word {
-            let reason = "the kernel's source and hops have no word; take lean, timed, counted or full";
-            return wrong("profile", reason.to_owned());
+    /// Every n-th header is full; 0: none.
+    pub(crate) const fn fulls(&self) -> u32 {
+        match self.profile {
+            RecordProfile::Full => 1,
+            RecordProfile::Word => 0,
+            _ => self.full_every,
         }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), NodeError> {
+        let wrong = |option, reason| Err(NodeError::Option { option, reason });
         if self.hops == 0 || self.reserve() > HEADER_MAX {
-            let widest = if self.full_every > 0 { RecordProfile::Full } else { self.profile };
-            let most = (1..=15).rev().find(|hops| octets(widest, *hops) <= HEADER_MAX).unwrap_or(1);
+            let widest = if self.fulls() > 0 { RecordProfile::Full } else { self.profile };
+            let most = (1..=15).rev().find(|hops| widest.header_octets(*hops) <= HEADER_MAX).unwrap_or(1);
             return wrong("hops", format!("{} hops do not fit into a header; take 1 to {most}", self.hops));
         }
         if self.one_in == 0 {
@@ -159,9 +163,9 @@ impl SourceOptions {
     /// `config` of src/bpf/source.h.
     fn config(&self, interface: &Interface) -> Vec<u8> {
         let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX).max(1);
-        let full_every = if self.profile == RecordProfile::Full { 1 } else { self.full_every };
+        let full_every = self.fulls();
         // A full header that no packet has need not fit.
-        let full = if full_every > 0 { template(RecordProfile::Full, self.hops) } else { [0; 8] };
+        let full = if full_every > 0 { self.template(RecordProfile::Full) } else { [0; 9] };
         let rest = [
             full_every,
             self.one_in,
@@ -176,7 +180,26 @@ impl SourceOptions {
             self.patience.map_or(0, millis),
             millis(self.pause),
         ];
-        words(&[&[interface.l2][..], &template(self.profile, self.hops), &full, &rest].concat())
+        words(&[&[interface.l2][..], &self.template(self.profile), &full, &rest].concat())
+    }
+
+    /// `struct template` of src/bpf/source.h: the header of a packet of which nothing is known.
+    fn template(&self, profile: RecordProfile) -> [u32; 9] {
+        let long = (profile == RecordProfile::Full).then(Long::default);
+        let mut header = TelemetryHeader::new(profile, self.hops, Edge { long, ..Edge::default() });
+        if self.wide {
+            header.namespace = WIDE_NAMESPACE;
+        }
+        let header = header.encode();
+        let word = |at: usize| {
+            header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_ne_bytes(*word))
+        };
+        let has_word = profile == RecordProfile::Word;
+        let records = if has_word { 1 } else { usize::from(self.hops) };
+        let edge_at = TRACE + 4 * profile.words() * records;
+        let behind = edge_at + Edge { long, ..Edge::default() }.octets();
+        let length = header.len() as u32;
+        [length, edge_at as u32, word(0), word(4), word(8), word(12), word(edge_at), word(behind), u32::from(has_word)]
     }
 
     /// `ports` of src/bpf/source.h: a bit for each port, by the number that the program reads from packets.
@@ -187,18 +210,6 @@ impl SourceOptions {
         }
         words(&bits)
     }
-}
-
-/// `struct template` of src/bpf/source.h: the header of a packet of which nothing is known.
-fn template(profile: RecordProfile, hops: u8) -> [u32; 8] {
-    let long = (profile == RecordProfile::Full).then(Long::default);
-    let edge = Edge { long, ..Edge::default() };
-    let header = TelemetryHeader::new(profile, hops, edge).encode();
-    let word =
-        |at: usize| header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_ne_bytes(*word));
-    let edge_at = TRACE + 4 * profile.words() * usize::from(hops);
-    let behind = edge_at + edge.octets();
-    [header.len() as u32, edge_at as u32, word(0), word(4), word(8), word(12), word(edge_at), word(behind)]
 }
 
 /// A source at an interface. Dropping it takes it away, as the end of the process does, however that ends.
@@ -305,24 +316,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_as_long_as_the_format_says() {
-        assert_eq!(octets(RecordProfile::Lean, 2), 64);
-        assert_eq!(octets(RecordProfile::Timed, 2), 80);
-        assert_eq!(octets(RecordProfile::Counted, 2), 72);
-        assert_eq!(octets(RecordProfile::Counted, 1), 56);
-        assert_eq!(octets(RecordProfile::Full, 2), 120);
-        for profile in RecordProfile::ALL.into_iter().filter(|profile| *profile != RecordProfile::Word) {
-            for hops in 1..=6 {
-                let long = Long { flow: 1, ssthresh: 2, srtt_64us: 3 };
-                let long = (profile == RecordProfile::Full).then_some(long);
-                let edge = Edge { segs: 1, long, ..Default::default() };
-                let header = TelemetryHeader::new(profile, hops, edge);
-                assert_eq!(header.octets(), octets(profile, hops), "{profile:?} {hops}");
-            }
-        }
-    }
-
-    #[test]
     fn options_that_cannot_be_are_named() {
         let said = |options: SourceOptions| options.check().unwrap_err().to_string();
         assert_eq!(
@@ -337,16 +330,13 @@ mod tests {
             said(SourceOptions { one_in: 0, ..SourceOptions::default() }),
             "one in: 0 is not a share; take 1 or more"
         );
-        assert_eq!(
-            said(SourceOptions { profile: RecordProfile::Word, ..SourceOptions::default() }),
-            "profile: the kernel's source and hops have no word; take lean, timed, counted or full"
-        );
         let addresses = vec![(Ipv6Addr::LOCALHOST, 129)];
         assert_eq!(
             said(SourceOptions { addresses, ..SourceOptions::default() }),
             "addresses: ::1/129 is not a prefix; lengths are 0 to 128"
         );
         assert_eq!(SourceOptions::default().reserve(), 120);
+        assert_eq!(SourceOptions { profile: RecordProfile::Word, hops: 15, ..SourceOptions::default() }.reserve(), 40);
         assert!(SourceOptions::default().check().is_ok());
     }
 }

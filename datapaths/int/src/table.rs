@@ -45,8 +45,16 @@ impl Table {
         Self { flows, due, trail, nodes, most: most.max(1), synced, swept: Time::ZERO, forgotten: 0, judged }
     }
 
-    /// A header of a flow came with this many packets, and `bare` without a header since the last one, if the source numbers them too.
-    pub(crate) fn arrive(&mut self, now: Time, tuple: Tuple, header: &TelemetryHeader, packets: u16, bare: u32) {
+    /// A header of a flow came with this hop limit and this many packets, and `bare` without a header since the last one, if the source numbers
+    /// them too.
+    pub(crate) fn arrive(
+        &mut self,
+        now: Time,
+        tuple: Tuple,
+        (header, hop_limit): (&TelemetryHeader, u8),
+        packets: u16,
+        bare: u32,
+    ) {
         let Some(edge) = &header.edge else { return };
         if self.flows.len() >= self.most && !self.flows.contains_key(&tuple) {
             self.make_place();
@@ -59,10 +67,11 @@ impl Table {
             Flow { sink, seen: now, due: Time::NEVER }
         });
         flow.seen = now;
+        flow.sink.comes_with(hop_limit);
         if edge.sampled {
             flow.sink.passed(bare);
         }
-        flow.sink.arrive(now, edge, packets.min(255) as u8, &header.records, &mut self.trail);
+        flow.sink.header(now, header, packets.min(255) as u8, &mut self.trail);
         let due = flow.sink.next_timeout();
         Self::list(&mut self.due, flow, tuple, due);
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use paceline_cc::Rate;
 use paceline_linux::layout::u32_at;
 use paceline_telemetry::report::REFERENCE;
 use paceline_telemetry::{HopReport, NodeReport};
@@ -54,6 +55,8 @@ pub struct TransitOptions {
     pub egress: Option<u16>,
     /// The queue's limit; `None`: what the kernel says of it ([`queue`]), and unknown where it does not.
     pub limit: Option<KernelQueueLimit>,
+    /// The link's data rate, which full records, the word and the node's reports say; `None`: unknown.
+    pub rate: Option<Rate>,
     /// The clock of records with a time.
     pub clock: HeaderClock,
     /// How the program must be held; `None`: as the kernel can.
@@ -65,8 +68,8 @@ pub struct TransitOptions {
 pub struct RadioLink {
     /// Frames lost after all retries, since any moment.
     pub lost: Option<u64>,
-    /// Data rate in 0.1 Mbit/s.
-    pub rate_100k: Option<u16>,
+    /// Data rate in 0.1 Mbit/s. Records of namespace 0x8001 say at most 6553.4 Mbit/s.
+    pub rate_100k: Option<u32>,
     /// Signal in dBm.
     pub rssi_dbm: Option<i8>,
     /// Streams less one (3 bits) and index of the modulation (5 bits).
@@ -78,7 +81,7 @@ impl RadioLink {
     fn write(self) -> [u8; 16] {
         let mut out = [0; 16];
         out[..8].copy_from_slice(&self.lost.unwrap_or(0).to_ne_bytes());
-        out[8..12].copy_from_slice(&u32::from(self.rate_100k.unwrap_or(u16::MAX)).to_ne_bytes());
+        out[8..12].copy_from_slice(&self.rate_100k.unwrap_or(u32::MAX).to_ne_bytes());
         out[12] = self.rssi_dbm.unwrap_or(i8::MIN).cast_unsigned();
         out[13] = self.mcs.unwrap_or(u8::MAX);
         out[14..].copy_from_slice(&u16::from(self.lost.is_some()).to_ne_bytes());
@@ -94,6 +97,7 @@ pub struct TransitNode {
     node: u32,
     egress: u16,
     limit: Option<KernelQueueLimit>,
+    rate_100k: Option<u32>,
     reports: u64,
 }
 
@@ -124,15 +128,18 @@ impl TransitNode {
         let tai = u32::from(options.clock == HeaderClock::Tai);
         config.extend(words(&[interface.l2, node, egress.into(), packets, REFERENCE as u32, tai, whole]));
         let mut object = load(ROLE, OBJECT, &config, |_| Ok(()))?;
+        let rate_100k =
+            options.rate.map(|rate| u32::try_from(rate.as_bytes_per_sec() / 12_500).unwrap_or(u32::MAX - 1));
         let set = |object: &Object| {
-            map(object, RADIO)?.update(&0_u32.to_ne_bytes(), &RadioLink::default().write(), MapFlags::ANY)
+            let radio = RadioLink { rate_100k, ..RadioLink::default() };
+            map(object, RADIO)?.update(&0_u32.to_ne_bytes(), &radio.write(), MapFlags::ANY)
         };
         set(&object).map_err(|source| refused(ROLE, source))?;
         let attached =
             attach(ROLE, &mut object, "pl_int_transit", &interface, (Side::Egress, Place::Last), options.hook)?;
         // Reports of a node that began again are newer than those before.
         let reports = seed / 1000;
-        Ok(Self { attached, object, interface, node, egress, limit, reports })
+        Ok(Self { attached, object, interface, node, egress, limit, rate_100k, reports })
     }
 
     /// How its program is held.
@@ -218,6 +225,7 @@ impl TransitNode {
             avail_pkts: room,
             limit_pkts: limit,
             qbytes: Some(state.bytes),
+            rate_100k: self.rate_100k,
             qdrop: Some(self.lost().unwrap_or(state.drops) as u16),
             ..HopReport::default()
         }

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use paceline_telemetry::node::enough;
-use paceline_telemetry::wire::rate_code;
+use paceline_telemetry::wire::{rate_code, read_short_float, short_float};
+use paceline_telemetry::{Edge, NodeRecord, PathWord, RecordProfile, TelemetryHeader, WordSignal};
 
 /// What `tests/native/meter.c` answers to each line of numbers; `None`: there is no compiler, which is said.
 fn answers(test: &str, questions: &[String]) -> Option<Vec<u64>> {
@@ -102,5 +103,86 @@ fn flows_count_from_the_same_packets_on() {
     let Some(answers) = answers("flows_count_from_the_same_packets_on", &questions) else { return };
     for ((packets, squares), answer) in cases.into_iter().zip(answers) {
         assert_eq!(answer, u64::from(enough(packets, squares)), "{packets} packets, {squares} squares");
+    }
+}
+
+#[test]
+fn numbers_of_sixteen_bits_are_the_formats() {
+    let near = |at: u64| [at.saturating_sub(1), at, at + 1];
+    let mut cases: Vec<u64> = (0..48).flat_map(|bits| near(1 << bits)).chain(0..5000).collect();
+    cases.extend((0..4000).map(|step| (f64::from(step) * 0.008).exp() as u64));
+    cases.extend([2047 << 30, (2047 << 30) + 1, u64::MAX]);
+    let questions: Vec<String> = cases.iter().map(|value| format!("short {value}")).collect();
+    let Some(answers) = answers("numbers_of_sixteen_bits_are_the_formats", &questions) else { return };
+    for (value, answer) in cases.iter().zip(answers) {
+        assert_eq!(answer, u64::from(short_float(*value)), "{value}");
+    }
+}
+
+/// The number in the word as it stands in a header's octets.
+fn number(word: PathWord) -> u16 {
+    let mut header = TelemetryHeader::new(RecordProfile::Word, 1, Edge::default());
+    header.word = Some(word);
+    let octets = header.encode();
+    u16::from_be_bytes([octets[18], octets[19]])
+}
+
+#[test]
+fn what_a_hop_says_in_the_word_is_what_user_space_says() {
+    // Data rate in 0.1 Mbit/s, packets a second, octets that wait.
+    let links = [1, 200, 1000, 65_535, 1_000_000, 1 << 30];
+    let loads = [0.0, 0.3, 0.5, 0.999, 1.0, 1.7];
+    let waits = [0_u32, 1, 1514, 90_000, 40_000_000, u32::MAX];
+    let mut cases = Vec::new();
+    for signal in WordSignal::ALL {
+        for link in links {
+            cases.extend(
+                loads
+                    .iter()
+                    .zip(waits)
+                    .map(|(load, waits)| (signal, link, load * f64::from(link) * 1e5 / 12_112.0, waits)),
+            );
+        }
+    }
+    let question = |(signal, link, pps, waits): &(WordSignal, u32, f64, u32)| {
+        format!("signal {} {link} {} {waits}", *signal as u8, (pps * 65536.0) as u64)
+    };
+    let questions: Vec<String> = cases.iter().map(question).collect();
+    let test = "what_a_hop_says_in_the_word_is_what_user_space_says";
+    let Some(answers) = answers(test, &questions) else { return };
+    for ((signal, link, pps, waits), answer) in cases.into_iter().zip(answers) {
+        let hop = NodeRecord {
+            hop_limit: 9,
+            rate_100k: Some(link),
+            arrival_pps: Some(pps),
+            queue_bytes: Some(waits),
+            ..NodeRecord::default()
+        };
+        let mut word = PathWord::asking(signal);
+        word.pass(&hop);
+        // A float may be rounded to the other side.
+        let exact = u64::from(number(word));
+        assert!(
+            answer.abs_diff(exact) <= 1,
+            "{signal:?} of {link}, {pps} packets/s, {waits} octets: {answer}, {exact}"
+        );
+        assert!(answer < 0xffff && read_short_float(answer as u16).is_some());
+    }
+}
+
+#[test]
+fn the_worse_of_two_hops_stays() {
+    let mut cases = Vec::new();
+    for signal in WordSignal::ALL {
+        for pair in [[3, 4], [4, 3], [4, 4], [4, 0xffff]] {
+            cases.push((signal, pair));
+        }
+    }
+    let questions: Vec<String> =
+        cases.iter().map(|(signal, [own, there])| format!("worse {} {own} {there}", *signal as u8)).collect();
+    let Some(answers) = answers("the_worse_of_two_hops_stays", &questions) else { return };
+    for ((signal, [own, there]), answer) in cases.into_iter().zip(answers) {
+        let worse = there == 0xffff || if signal == WordSignal::Delay { own > there } else { own < there };
+        assert_eq!(answer, u64::from(worse), "{signal:?} {own} {there}");
     }
 }

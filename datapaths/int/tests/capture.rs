@@ -10,6 +10,7 @@ use paceline_int::{SourceNode, SourceOptions, TransitNode, TransitOptions};
 use paceline_telemetry::RecordProfile;
 
 const PORT: u16 = 5204;
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/wireshark/paceline-int.lua");
 
 /// A capture file of frames (pcap, version 2.4, Ethernet).
 fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
@@ -35,14 +36,22 @@ fn tshark_reads_each_profile() {
     }
     let Some(chain) = Chain::new(test) else { return };
     chain.a.enter(|| paceline_emulator::port::packet::without_offloads("a0")).unwrap().unwrap();
-    let fields =
-        ["ipv6.opt.ioam.trace.nodelen", "ipv6.opt.ioam.trace.node.id", "ipv6.opt.ioam.trace.node.hlim", "tcp.dstport"];
-    let of_records = RecordProfile::ALL.into_iter().filter(|profile| *profile != RecordProfile::Word);
-    for (port, profile) in (PORT..).zip(of_records) {
+    let fields = [
+        "ipv6.opt.ioam.trace.nodelen",
+        "ipv6.opt.ioam.trace.node.id",
+        "ipv6.opt.ioam.trace.node.hlim",
+        "tcp.dstport",
+        "paceline_int.word.available",
+        "paceline_int.word.share",
+        "paceline_int.word.delay",
+        "paceline_int.word.hlim",
+    ];
+    for (port, profile) in (PORT..).zip(RecordProfile::ALL) {
         // An odd number of hops, so that one profile has padding.
         let options = SourceOptions { profile, full_every: 0, hops: 1, patience: None, ..SourceOptions::default() };
         let Some(_source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
-        let hop = TransitOptions { node: Some(77), ..TransitOptions::default() };
+        let rate = Some("20 Gbit/s".parse().unwrap());
+        let hop = TransitOptions { node: Some(77), rate, ..TransitOptions::default() };
         let _transit = chain.r.enter(|| TransitNode::open("r1", &hop)).unwrap().unwrap();
         let wire = Frames::open(&chain.b, "b0");
         chain.transfer(port, 50_000);
@@ -54,7 +63,14 @@ fn tshark_reads_each_profile() {
         let file = folder.path().join("frames.pcap");
         std::fs::write(&file, pcap(&frames)).unwrap();
         let mut tshark = Command::new("tshark");
-        tshark.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=|", "-e", "_ws.malformed"]);
+        tshark.arg("-X").arg(format!("lua_script:{SCRIPT}")).arg("-r").arg(file).args([
+            "-T",
+            "fields",
+            "-E",
+            "separator=|",
+            "-e",
+            "_ws.malformed",
+        ]);
         tshark.args(fields.iter().flat_map(|field| ["-e", field]));
         let output = tshark.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -62,6 +78,16 @@ fn tshark_reads_each_profile() {
         assert_eq!(text.lines().count(), frames.len());
         for line in text.lines() {
             let read: Vec<&str> = line.split('|').collect();
+            if profile == RecordProfile::Word {
+                // One of three values, from the router.
+                let values: Vec<f64> = read[5..8].iter().filter_map(|value| value.parse().ok()).collect();
+                assert_eq!(
+                    (read[0], read[1], read[4], read[8], values.len()),
+                    ("", "1", &*port.to_string(), "63", 1),
+                    "{line}"
+                );
+                continue;
+            }
             // Which numbers are hexadecimal differs between versions.
             let node =
                 [read[2].strip_prefix("0x").map(|digits| u32::from_str_radix(digits, 16)), Some(read[2].parse())];

@@ -56,6 +56,9 @@ fn headers_are_inserted_filled_and_taken_out() {
     assert!(!reports.is_empty());
     for report in &reports {
         assert_eq!((report.tuple, report.flow), (tuple, flow_number(&tuple)));
+        // One router, which is the hop: nothing is silent; and one clock.
+        assert_eq!((report.hl, report.hops[0].hl), (Some(63), Some(63)), "{report:?}");
+        assert!(report.ahead_us.is_none_or(|ahead| (0..5_000_000).contains(&ahead)), "{report:?}");
     }
     drop(source);
     let before = sink.counters();
@@ -238,4 +241,80 @@ fn the_selection_decides() {
     let before = source.counters();
     chain.transfer_to(SocketAddr::from((B, PORT)), 1 << 16);
     assert_eq!(source.counters(), before);
+}
+
+#[test]
+fn the_word_is_left_by_the_hop_that_has_the_least_and_the_sink_reports_it() {
+    let test = "the_word_is_left_by_the_hop_that_has_the_least_and_the_sink_reports_it";
+    let Some(chain) = Chain::new(test) else { return };
+    chain.a.enter(|| paceline_emulator::port::packet::without_offloads("a0")).unwrap().unwrap();
+    let options = SourceOptions { profile: RecordProfile::Word, ..on(&[PORT]) };
+    let Some(source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
+    let hop = |place: (&paceline_linux::namespace::Namespace, &str), rate: Option<&str>| {
+        let options = TransitOptions { rate: rate.map(|rate| rate.parse().unwrap()), ..transit(7) };
+        place.0.enter(|| TransitNode::open(place.1, &options)).unwrap().unwrap()
+    };
+    // Links with room for everything, of 20 Gbit/s at the sender and ten times as much behind the router; one that does not know its own.
+    let near = hop((&chain.a, "a0"), Some("20 Gbit/s"));
+    let far = [hop((&chain.r, "r1"), Some("200 Gbit/s")), hop((&chain.r, "r1"), None)];
+    let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
+    let wire = Frames::open(&chain.b, "b0");
+    let reports = reports_of(&mut sink, || chain.transfer(PORT, 400_000));
+    let (sent, taken) = (source.counters(), sink.counters());
+    assert_eq!(
+        (sent.full, sent.failed, taken.packets, sink.unreadable()),
+        (0, 0, sent.packets, 0),
+        "{sent:?} {taken:?}"
+    );
+    for hop in [&near, &far[0], &far[1]] {
+        assert_eq!((hop.counters().written, hop.counters().unknown_profile), (sent.packets, 0), "{:?}", hop.counters());
+    }
+    let mut asked = Vec::new();
+    for frame in wire.drain() {
+        let Some((header, segment)) = telemetry(&frame) else { continue };
+        assert_eq!((header.profile, header.octets(), checksum(A, B, segment)), (RecordProfile::Word, 40, 0xffff));
+        let (word, edge) = (header.word.unwrap(), header.edge.unwrap());
+        // The packets of a buffer share a header.
+        if asked.last().is_none_or(|(seq, _)| *seq != edge.seq) {
+            asked.push((edge.seq, word.signal));
+        }
+        let value = word.value().unwrap();
+        match word.signal {
+            // What the narrower link has left, whose packets leave with the hop limit that the sender gave them.
+            paceline_telemetry::WordSignal::Available => {
+                assert!(word.hop_limit == 64 && (1e9..=20.1e9).contains(&value), "{word:?} {value}");
+            }
+            paceline_telemetry::WordSignal::AvailableShare => {
+                assert!(word.hop_limit == 64 && (0.05..=1.0).contains(&value), "{word:?} {value}");
+            }
+            paceline_telemetry::WordSignal::Delay => assert!((0.0..1.0).contains(&value), "{word:?} {value}"),
+        }
+    }
+    assert!(asked.len() > 6);
+    let order = |pair: &[(u32, paceline_telemetry::WordSignal)]| (pair[0].1 as u8 + 1) % 3 == pair[1].1 as u8;
+    assert!(asked.windows(2).all(order), "{asked:?}");
+    let hops: Vec<_> = reports.iter().flat_map(|report| &report.hops).collect();
+    assert!(!hops.is_empty());
+    for hop in hops {
+        let rate = 8.0 * hop.capacity().unwrap().as_bytes_per_sec() as f64;
+        assert!(hop.node == 64 && (rate / 20e9 - 1.0).abs() < 0.01, "{hop:?}");
+    }
+}
+
+#[test]
+fn data_rates_beyond_those_of_radios_are_floats_of_the_second_namespace() {
+    let test = "data_rates_beyond_those_of_radios_are_floats_of_the_second_namespace";
+    let Some(chain) = Chain::new(test) else { return };
+    for (wide, rate_100k) in [(true, 999_936), (false, 65_534)] {
+        let options = SourceOptions { profile: RecordProfile::Full, wide, ..on(&[PORT]) };
+        let Some(_source) = opened(test, chain.a.enter(|| SourceNode::open("a0", &options)).unwrap()) else { return };
+        let options = TransitOptions { rate: Some("100 Gbit/s".parse().unwrap()), ..transit(7) };
+        let mut hop = chain.r.enter(|| TransitNode::open("r1", &options)).unwrap().unwrap();
+        let mut sink = chain.b.enter(|| SinkNode::open("b0", &SinkOptions::default())).unwrap().unwrap();
+        let reports = reports_of(&mut sink, || chain.transfer(PORT, 100_000));
+        assert_eq!(sink.unreadable(), 0);
+        let said: Vec<_> = reports.iter().flat_map(|report| &report.hops).map(|hop| hop.rate_100k).collect();
+        assert!(!said.is_empty() && said.iter().all(|rate| *rate == Some(rate_100k)), "{wide} {said:?}");
+        assert_eq!(chain.r.enter(move || hop.report()).unwrap().unwrap().hops[0].rate_100k, Some(1_000_000));
+    }
 }

@@ -52,8 +52,18 @@ fn foreign_headers_pass_untouched() {
     let padding = vec![6, 0, 1, 4, 0, 0, 0, 0];
     // Next header, its octets; what the hop counts.
     type Counted = fn(&TransitCounters) -> u64;
-    let cases: [(&str, u8, Vec<u8>, Counted); 8] = [
-        ("another namespace", 0, changed(&|header| header[9] = 2), |hop| hop.unknown_namespace),
+    let word = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut header = TelemetryHeader::new(RecordProfile::Word, 1, Edge { segs: 1, ..Edge::default() }).encode();
+        change(&mut header);
+        header
+    };
+    let cases: [(&str, u8, Vec<u8>, Counted); 11] = [
+        ("another namespace", 0, changed(&|header| header[9] = 3), |hop| hop.unknown_namespace),
+        ("another trace type: the word of the first namespace", 0, word(&|header| header[9] = 1), |hop| {
+            hop.unknown_profile
+        }),
+        ("another length of the word", 0, word(&|header| header[11] = 1), |hop| hop.unknown_profile),
+        ("another length: a word of no signal", 0, word(&|header| header[16] = 3), |hop| hop.unknown_profile),
         ("another trace type", 0, changed(&|header| header[12] = 0xc7), |hop| hop.unknown_profile),
         ("another length of records", 0, changed(&|header| header[10] = 5 << 3), |hop| hop.unknown_profile),
         ("more room than octets", 0, changed(&|header| header[11] = 9), |hop| hop.unknown_profile),

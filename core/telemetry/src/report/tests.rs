@@ -57,6 +57,7 @@ fn what_cannot_be_is_refused_in_one_line() {
 fn the_largest_report_fits() {
     let hop = HopReport {
         node: u32::MAX,
+        hl: Some(u8::MAX),
         eg: Some(u16::MAX),
         avail_pkts: Some(u32::MAX),
         limit_pkts: Some(u32::MAX),
@@ -87,4 +88,13 @@ fn a_full_queue_drains_at_the_links_rate() {
     assert_eq!((seen.id, seen.room_packets, seen.limit_packets, seen.flows), (7, Some(20), Some(60), Some(2)));
     assert_eq!(seen.capacity, Some(Rate::from_mbps(20.0)));
     assert_eq!(seen.arrival, Some(Rate::from_bytes_per_sec(1650 * 1514)));
+}
+
+#[test]
+fn where_a_packet_was_stays_in_its_record_and_report() {
+    let record = NodeRecord { hop_limit: 63, ..NodeRecord::default() };
+    assert_eq!(HopReport::of(&record).hl, Some(63));
+    assert_eq!(HopReport::of(&NodeRecord::default()).hl, None);
+    let report = FlowReport { hl: Some(62), ahead_us: Some(-5), ..report() };
+    assert_eq!(FlowReport::from_json(&report.to_json()).unwrap(), report);
 }

@@ -27,12 +27,23 @@ pub(super) struct Delays {
     sum: u64,
     count: u64,
     kept: Vec<u64>,
+    /// The smallest difference of the window, in microseconds above `first`.
+    least: Option<i64>,
+}
+
+/// A window's, in microseconds.
+pub(super) struct WindowDelay {
+    pub(super) latency: Option<Latency>,
+    pub(super) ahead: Option<i32>,
+    pub(super) jitter: u64,
+    pub(super) worst: u64,
 }
 
 impl Delays {
     pub(super) fn new(synced: bool) -> Self {
         let smallest = WindowedFilter::smallest();
-        Self { synced, first: None, smallest, before: None, jitter: 0.0, worst: 0, sum: 0, count: 0, kept: Vec::new() }
+        let (kept, least) = (Vec::new(), None);
+        Self { synced, first: None, smallest, before: None, jitter: 0.0, worst: 0, sum: 0, count: 0, kept, least }
     }
 
     /// The packet that was sent at `sent_us` of the sender's clock came.
@@ -40,6 +51,7 @@ impl Delays {
         let now_us = (now.as_nanos() / 1000) as u32;
         let difference = now_us.wrapping_sub(sent_us);
         let above = i64::from(difference.wrapping_sub(*self.first.get_or_insert(difference)) as i32);
+        self.least = Some(self.least.map_or(above, |least| least.min(above)));
         let shifted = (above + SHIFT) as u64;
         self.smallest.update(now, Nanos::from_micros(shifted), BASE);
         let delay = match self.smallest.get() {
@@ -63,16 +75,17 @@ impl Delays {
         *self = Self::new(self.synced);
     }
 
-    /// Delay, jitter and largest jitter of the window, which ends.
-    pub(super) fn take(&mut self) -> (Option<Latency>, u64, u64) {
+    /// The window ends.
+    pub(super) fn take(&mut self) -> WindowDelay {
         self.kept.sort_unstable();
         let latency = self.kept.first().map(|min| {
             let p95 = self.kept[(self.kept.len() * 95).div_ceil(100) - 1];
             Latency { min: *min, avg: self.sum / self.count, p95, synced: self.synced }
         });
+        let ahead = self.least.take().zip(self.first).map(|(least, first)| first.wrapping_add(least as u32) as i32);
         let worst = std::mem::take(&mut self.worst);
         (self.sum, self.count) = (0, 0);
         self.kept.clear();
-        (latency, self.jitter as u64, worst)
+        WindowDelay { latency, ahead, jitter: self.jitter as u64, worst }
     }
 }

@@ -118,6 +118,7 @@ fn while_packets_come_there_is_a_report_every_ten_milliseconds_and_none_afterwar
     );
     let latency = Latency { min: 5000, avg: 5000, p95: 5000, synced: true };
     assert_eq!((report.lat_us, report.jit_us, report.jit_max_us), (Some(latency), 0, 0));
+    assert_eq!((report.ahead_us, report.hl), (Some(5000), None));
     // Numbered from the microseconds of its clock on, one by one.
     let numbers: Vec<u64> = flow.reports.iter().map(|report| report.rseq).collect();
     assert_eq!(numbers, (1_000_001..1_000_011).collect::<Vec<_>>());
@@ -411,6 +412,8 @@ fn clocks_that_differ_give_delays_above_the_smallest() {
     }
     let report = report.unwrap();
     assert_eq!(report.lat_us.map(|latency| (latency.p95, latency.synced)), Some((3000, false)));
+    // An hour behind, modulo 2^32 microseconds.
+    assert_eq!(report.ahead_us, Some(694_967_296));
     assert_eq!(report.jit_max_us, 3000);
     assert!(report.jit_us > 0 && report.jit_us < 3000);
 }

@@ -7,8 +7,8 @@ pub(super) const VERSION: u8 = 1;
 /// Octets of [`StandardEdge`] on the wire.
 pub(super) const STANDARD: usize = 20;
 /// Bodies of [`Edge`].
-const SHORT: usize = 14;
-const LONG: usize = 22;
+pub(super) const SHORT: usize = 14;
+pub(super) const LONG: usize = 22;
 /// Flags of the option.
 const TCP_DATA: u8 = 8;
 const LONG_FORM: u8 = 4;

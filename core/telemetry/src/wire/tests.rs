@@ -344,3 +344,19 @@ fn each_hop_compares_its_word_and_replaces_it() {
     (bytes[9], bytes[16]) = (1, 0);
     assert_eq!(TelemetryHeader::decode(&bytes), Err(WireError::TraceType(0x00_1000)));
 }
+
+#[test]
+fn headers_are_as_long_as_the_format_says() {
+    let of_two = [64, 80, 72, 120, 40];
+    assert_eq!(RecordProfile::ALL.map(|profile| profile.header_octets(2)), of_two);
+    assert_eq!(RecordProfile::Counted.header_octets(1), 56);
+    for profile in RecordProfile::ALL {
+        for hops in 1..=6 {
+            let long = Long { flow: 1, ssthresh: 2, srtt_64us: 3 };
+            let long = (profile == RecordProfile::Full).then_some(long);
+            let edge = Edge { segs: 1, long, ..Default::default() };
+            let header = TelemetryHeader::new(profile, hops, edge);
+            assert_eq!(header.octets(), profile.header_octets(hops), "{profile:?} {hops}");
+        }
+    }
+}

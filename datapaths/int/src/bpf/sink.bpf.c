@@ -54,13 +54,15 @@ struct arrival {
 	__u16 length;
 	__u16 packets;
 	/* Packets that came without a header since the last one, where the source numbers them too. */
-	__u64 bare;
+	__u32 bare;
+	__u32 hop_limit;
 };
 /* src/sink.rs. */
 PLACE(struct arrival, tuple, 8);
 PLACE(struct arrival, length, 44);
 PLACE(struct arrival, packets, 46);
 PLACE(struct arrival, bare, 48);
+PLACE(struct arrival, hop_limit, 52);
 
 /* Two sizes: one for two hops and the lean profile, which nearly all are, and one for what else there may be. */
 #define SMALL 64
@@ -155,12 +157,14 @@ static __always_inline void pass(struct __sk_buff *skb)
 }
 
 /* What passed since the last header, which is counted from here on. */
-static __always_inline __u64 passed(const struct pl_tuple *tuple)
+static __always_inline __u32 passed(const struct pl_tuple *tuple)
 {
-	__u64 *of = bpf_map_lookup_elem(&bare, tuple), none = 0;
+	__u64 *of = bpf_map_lookup_elem(&bare, tuple), none = 0, since;
 
-	if (of)
-		return __sync_lock_test_and_set(of, 0);
+	if (of) {
+		since = __sync_lock_test_and_set(of, 0);
+		return since < UNKNOWN32 ? since : UNKNOWN32;
+	}
 	bpf_map_update_elem(&bare, tuple, &none, BPF_NOEXIST);
 	sampled.there = 1;
 	return 0;
@@ -172,7 +176,7 @@ enum { OURS, FOREIGN, OTHER_NAMESPACE };
 static __always_inline int whose(__u8 *header, __u32 length, void *end, __u32 *flags)
 {
 	int answer = FOREIGN;
-	__u32 at = 2;
+	__u32 at = 2, namespace;
 
 	for (int count_of = 0; count_of < OPTIONS_MAX && at < length; count_of++) {
 		__u8 *option = header + at;
@@ -197,7 +201,8 @@ static __always_inline int whose(__u8 *header, __u32 length, void *end, __u32 *f
 		case OPT_IOAM_FIXED:
 			if (option[1] < 4 || at + 6 > length || (void *)(option + 6) > end)
 				return FOREIGN;
-			if (((__u16)option[4] << 8 | option[5]) != NAMESPACE)
+			namespace = (__u16)option[4] << 8 | option[5];
+			if (namespace != NAMESPACE && namespace != WIDE_NAMESPACE)
 				return OTHER_NAMESPACE;
 			if (option[0] == OPT_IOAM_CHANGES && option[3] == IOAM_PREALLOCATED)
 				answer = OURS;
@@ -337,7 +342,7 @@ int pl_int_sink(struct __sk_buff *skb)
 	segment.start = bpf_ntohl(tcp->seq);
 	segment.end = segment.start + (skb->len > at ? skb->len - at : 0);
 	segment.acknowledged = bpf_ntohl(tcp->ack_seq);
-	segment.hop_limit = ip->hop_limit;
+	arrival.hop_limit = segment.hop_limit = ip->hop_limit;
 	arrival.packets = packets < 0xffff ? packets : 0xffff;
 	at = length;
 	if (!is_believed(skb, &arrival.tuple, protocol, &segment)) {

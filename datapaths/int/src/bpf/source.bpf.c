@@ -12,6 +12,7 @@
 #include "segment.h"
 #include "source.h"
 #include "wire.h"
+#include "word.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
@@ -266,6 +267,9 @@ static __always_inline int write_header(struct __sk_buff *skb, int full, struct 
 		header[word] = of->trace[word];
 	/* The template is of TCP. */
 	*(__u8 *)header = flow->protocol;
+	/* By headers, and not by the packets' numbers: buffers of as many packets as there are signals would ask for one alone. */
+	if (of->word)
+		header[4] = bpf_htonl(flow->headers % SIGNALS << 24 | NOTHING);
 	edge = (void *)header + of->edge_at;
 	edge[0] = of->edge | bpf_htonl(flags << 8 | segments);
 	edge[1] = bpf_htonl(__sync_fetch_and_add(&flow->sequence, segments));

@@ -15,6 +15,8 @@ struct template {
 	/* The first word of the edge option, and the one behind the option, where octets says that there is one: padding. */
 	__be32 edge;
 	__be32 padding;
+	/* It has the word, which asks for one signal after the other. */
+	__u32 word;
 };
 
 /* The loader writes it. */

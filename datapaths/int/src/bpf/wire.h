@@ -10,6 +10,8 @@
 
 /* The namespace whose private fields have our meaning. */
 #define NAMESPACE 0x8001
+/* The one in which data rates are floats, and which has the word. */
+#define WIDE_NAMESPACE 0x8002
 
 /* Option types, and IOAM's type of a pre-allocated trace. */
 #define OPT_PAD1 0
@@ -36,10 +38,12 @@
 #define TYPE_TIMED 0xf6000000
 #define TYPE_COUNTED 0xc6100000
 #define TYPE_FULL 0xfe300000
+#define TYPE_WORD 0x00100000
 #define WORDS_LEAN 4
 #define WORDS_COUNTED 5
 #define WORDS_TIMED 6
 #define WORDS_FULL 10
+#define WORDS_WORD 1
 
 /* The edge option: octets with type and length, version, flags. */
 #define EDGE_SHORT 16

@@ -8,6 +8,7 @@ typedef unsigned int __u32;
 typedef unsigned long long __u64;
 
 #include "../../src/bpf/meter.h"
+#include "../../src/bpf/word.h"
 
 /* The rate after two seconds with a packet in each of this many nanoseconds. */
 static __u64 steady(__u64 every)
@@ -40,6 +41,12 @@ int main(void)
 			printf("%u\n", room_left(a, b, c, d, 1514));
 		else if (!strcmp(what, "share"))
 			printf("%u\n", occupancy_of(a, b, c, d));
+		else if (!strcmp(what, "short"))
+			printf("%u\n", short_float(a));
+		else if (!strcmp(what, "signal"))
+			printf("%u\n", signal_of(a, b, c, d));
+		else if (!strcmp(what, "worse"))
+			printf("%u\n", is_worse(a, b, c));
 		else
 			return 1;
 	}
