@@ -4,7 +4,7 @@
 mod ebpf;
 mod nodes;
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Agent(AgentArgs),
     /// Watch flows, hops and the ends of the bus.
     Watch(WatchArgs),
+    /// Say of a path which hops report, which are silent, which clocks differ, and what would change if telemetry were on.
+    Path(PathArgs),
     /// Make a publisher's key. Copy it to where its messages are read.
     Key(KeyArgs),
 }
@@ -80,6 +82,29 @@ pub(crate) struct WatchArgs {
     /// Numbers for Prometheus at this address, such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// The same numbers to an OpenTelemetry collector each ten seconds, such as <http://127.0.0.1:4318>.
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct PathArgs {
+    /// The receiving host, such as `2001:db8::2`; without it all paths of which reports come, and nothing of a source.
+    #[arg(value_name = "ADDRESS")]
+    to: Option<Ipv6Addr>,
+    #[command(flatten)]
+    bus: BusArgs,
+    #[command(flatten)]
+    rules: nodes::RuleArgs,
+    /// Octets of packets of which the header's share is said.
+    #[arg(long, value_name = "OCTETS", value_delimiter = ',', default_value = "1500,1280,576")]
+    packets: Vec<u32>,
+    /// How long reports are listened to; how clocks drift is known after 20 s.
+    #[arg(long, default_value = "1200ms", value_name = "TIME")]
+    listen: paceline_cc::Nanos,
+    /// A JSON object instead of lines.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -100,7 +125,7 @@ pub(crate) struct KeyArgs {
 impl Command {
     /// Whether it handles signals itself.
     pub(crate) fn moves(&self) -> bool {
-        !matches!(self, Self::Watch(_) | Self::Key(_))
+        !matches!(self, Self::Watch(_) | Self::Path(_) | Self::Key(_))
     }
 }
 

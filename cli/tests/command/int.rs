@@ -12,6 +12,7 @@ fn a_build_without_ebpf_says_how_to_get_one() {
         &["sink", "--interface", "lo"],
         &["agent"],
         &["watch"],
+        &["path"],
         &["key", "sta2", "--role", "sink"],
     ] {
         let said = refusal(&lab.run(&[&["int"], args].concat()));
@@ -40,8 +41,25 @@ fn options_of_nodes_are_read_in_every_build() {
             assert!(refusal(&lab.run(&["int", role, "--interface", "lo", "--clock", clock])).contains("--clock"));
         }
     }
+    // What is right gets further: to an interface that is not there, or a build without eBPF.
+    for (role, option) in [
+        ("source", "--addresses=::1,fd77::/16"),
+        ("source", "--profile=word"),
+        ("transit", "--limit=60p"),
+        ("transit", "--limit=90000"),
+        ("transit", "--rate=20Mbit/s"),
+    ] {
+        let bus = format!("--bus=local:{}", lab.path("bus").display());
+        let args = ["int", role, "--interface", "nosuch0", option, &bus];
+        let said = refusal(&lab.run(&args[..args.len() - usize::from(role == "source")]));
+        assert!(!said.contains(option.split('=').next().unwrap()), "{said}");
+    }
     for (role, option, wrong) in [
         ("source", "--ports", "65536"),
+        ("source", "--addresses", "fd77::/129"),
+        ("source", "--profile", "fat"),
+        ("transit", "--limit", "-1"),
+        ("transit", "--rate", "fast"),
         ("source", "--ports", "5201,http"),
         ("source", "--addresses", "10.0.0.0/8"),
         ("source", "--hops", "-1"),
@@ -234,6 +252,38 @@ mod bus {
         let end: Value = serde_json::from_str(ends.trim_end()).unwrap();
         assert_eq!((end["role"].as_str(), end["name"].as_str()), (Some("agent"), Some("sta1")));
         assert_eq!(end["health"]["refused"], 0);
+        // What watches goes on without a collector, and says so in one line; one that is there has all numbers at the end.
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let absent =
+            lab.run(&["int", "watch", "--bus", &bus, "--ends", "--once", "--otlp", &format!("http://{closed}")]);
+        let lines = String::from_utf8(absent.stderr).unwrap();
+        assert_eq!((absent.status.code(), lines.lines().count()), (Some(0), 1), "{lines}");
+        assert!(lines.contains("nothing else waits for it"), "{lines}");
+        assert!(String::from_utf8(absent.stdout).unwrap().contains("sta1"));
+        let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = format!("http://{}", collector.local_addr().unwrap());
+        let collecting = std::thread::spawn(move || {
+            let mut sent = String::new();
+            while !sent.contains("paceline_int_end_up_seconds") {
+                let (mut stream, _) = collector.accept().unwrap();
+                let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+                while !request.ends_with(b"}]}]}") {
+                    let count = stream.read(&mut piece).unwrap();
+                    assert!(count > 0, "the request ends early");
+                    request.extend_from_slice(&piece[..count]);
+                }
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+                sent = String::from_utf8(request).unwrap();
+            }
+            sent
+        });
+        let watched = lab.run(&["int", "watch", "--bus", &bus, "--once", "--otlp", &at]);
+        assert_eq!((watched.status.code(), watched.stderr.as_slice()), (Some(0), &b""[..]));
+        let sent = collecting.join().unwrap();
+        assert!(sent.contains(r#"{"key":"host","value":{"stringValue":"sta1"}}"#), "{sent}");
+        assert!(refusal(&lab.run(&["int", "watch", "--otlp", "https://a"])).starts_with("--otlp: it does not begin"));
+        let path = lab.run(&["int", "path", "--bus", &bus]);
+        assert!(path.status.success() && path.stdout.starts_with(b"no path is reported: "));
         let table = lab.run(&["int", "watch", "--bus", &bus, "--once"]);
         assert!(String::from_utf8(table.stdout).unwrap().starts_with("no reports: "));
         let ask = |request: &str| {

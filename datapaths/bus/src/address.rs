@@ -118,6 +118,14 @@ fn is_host(text: &str) -> bool {
 }
 
 impl Address {
+    /// Whether there may be something on it: of a folder, that it exists.
+    pub fn is_there(&self) -> bool {
+        match self {
+            Self::Local(folder) => folder.is_dir(),
+            Self::Nats(_) => true,
+        }
+    }
+
     /// Whether it has a password or a token in it.
     pub fn has_credentials(&self) -> bool {
         matches!(self, Self::Nats(url) if url.contains('@'))

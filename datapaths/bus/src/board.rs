@@ -1,17 +1,23 @@
 //! What is known at the moment of flows, hops and ends, from the messages that came: for tables and for Prometheus.
 
 mod metrics;
+mod objects;
+mod survey;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::net::Ipv6Addr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use paceline_telemetry::{FlowReport, HopReport, Tuple};
 
 use crate::key::PublisherRole;
 use crate::message::{BusMessage, Health, MessageBody};
 use crate::subject::MessageKind;
+use crate::subscription::Subscription;
 
-pub use metrics::encode;
+pub use metrics::{encode, numbers};
+pub use objects::{BoardView, ReportSums};
+pub use survey::{PathSurvey, SurveyedClocks, SurveyedHop, SurveyedPath};
 
 /// What has sent no report for this long is left out. Our choice: ten signs of life.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -101,11 +107,16 @@ pub struct Board {
     pub ends: BTreeMap<(PublisherRole, String), LivePublisher>,
     /// Of all flows so far, by sink and path, and the time of its last report.
     totals: BTreeMap<(String, String), (Packets, Instant)>,
+    /// By publisher: how many microseconds its clock is behind this machine's, as the message says that was fastest.
+    behind_us: BTreeMap<String, i64>,
+    /// By sender and sink.
+    drifts: BTreeMap<(Ipv6Addr, String), survey::Drift>,
 }
 
 impl Board {
     /// Takes in a message that came at `now`.
     pub fn take(&mut self, message: &BusMessage, now: Instant) {
+        self.compare_clocks(message);
         match &message.body {
             MessageBody::Flow(report) => self.flow(report, &message.publisher, now),
             MessageBody::Node(report) => {
@@ -129,7 +140,29 @@ impl Board {
         }
     }
 
+    /// A message's number is when it was published.
+    fn compare_clocks(&mut self, message: &BusMessage) {
+        let here = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as i64;
+        let behind = here.saturating_sub_unsigned(message.number);
+        if let Some(least) = self.behind_us.get_mut(&message.publisher) {
+            *least = behind.min(*least);
+        } else if self.behind_us.len() < ENDS_MAX && message.number > 0 {
+            self.behind_us.insert(message.publisher.clone(), behind);
+        }
+    }
+
+    /// Takes in what comes for this long.
+    pub fn listen(&mut self, messages: &Subscription, longest: Duration) {
+        let end = Instant::now() + longest;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            if let Some(message) = messages.next(left) {
+                self.take(&message, Instant::now());
+            }
+        }
+    }
+
     fn flow(&mut self, report: &FlowReport, publisher: &str, now: Instant) {
+        self.compare(report, publisher);
         report.hops.iter().for_each(|hop| self.queue(hop, now));
         let path = self.path(report);
         self.total(publisher, &path, report, now);
@@ -300,6 +333,59 @@ mod tests {
         assert!(board.flows.is_empty() && board.queues.is_empty() && board.ends.is_empty());
         // What was counted stays counted.
         assert!(encode(&board, now, ScrapeFormat::Text).contains("cause=\"medium\"} 8"));
+    }
+
+    #[test]
+    fn a_collector_is_sent_all_that_prometheus_is_answered() {
+        let (mut board, now) = (Board::default(), Instant::now());
+        let known = HopReport {
+            eg: Some(1),
+            avail_pkts: Some(3),
+            limit_pkts: Some(60),
+            qbytes: Some(9),
+            rate_pps: Some(5),
+            flows: Some(1),
+            rate_100k: Some(200),
+            rssi: Some(-60),
+            mcs: Some(7),
+            ..HopReport::default()
+        };
+        board.take(&node(1, known), now);
+        let delay = Latency { min: 1, avg: 2, p95: 3, synced: true };
+        board.take(&message(MessageBody::Flow(FlowReport { lat_us: Some(delay), ..report(1, 0) })), now);
+        board.take(&message(MessageBody::Health(Health::default())), now);
+        let open = encode(&board, now, ScrapeFormat::OpenMetrics);
+        let at = SystemTime::UNIX_EPOCH;
+        let request: serde_json::Value = serde_json::from_str(&paceline_scrape::to_otlp(&open, at, at)).unwrap();
+        let mut sent = Vec::new();
+        for metric in request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap() {
+            let (total, data) =
+                if metric["sum"].is_null() { ("", &metric["gauge"]) } else { ("_total", &metric["sum"]) };
+            for point in data["dataPoints"].as_array().unwrap() {
+                let label = |label: &serde_json::Value| {
+                    format!("{}={}", label["key"].as_str().unwrap(), label["value"]["stringValue"])
+                };
+                let labels: Vec<String> = point["attributes"].as_array().unwrap().iter().map(label).collect();
+                let name = metric["name"].as_str().unwrap();
+                sent.push(format!("{name}{total}{{{}}} {:?}", labels.join(","), point["asDouble"].as_f64().unwrap()));
+            }
+            let units = ["", "{packet}", "{packet}/s", "By", "By/s", "s", "{flow}", "{dbm}", "{index}"];
+            assert!(units.contains(&metric["unit"].as_str().unwrap_or_default()), "{metric}");
+        }
+        let answered = encode(&board, now, ScrapeFormat::Text);
+        let mut samples: Vec<String> = answered
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| {
+                let (name, value) = line.rsplit_once(' ').unwrap();
+                format!("{name} {:?}", value.parse::<f64>().unwrap())
+            })
+            .collect();
+        // Labels are in no order.
+        sent.sort();
+        samples.sort();
+        assert_eq!(sent, samples);
+        assert!(sent.len() > 20, "{sent:?}");
     }
 
     #[test]

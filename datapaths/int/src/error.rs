@@ -1,6 +1,7 @@
 //! Why a role could not begin.
 
 use std::io;
+use std::net::Ipv6Addr;
 
 use crate::load::BTF;
 
@@ -22,6 +23,17 @@ pub enum NodeError {
         /// As it was given.
         name: String,
     },
+    /// No packet can go there.
+    #[error("{to}: no packet can go there ({source}); give an address to which ip -6 route get finds a way")]
+    NoRoute {
+        /// Where.
+        to: Ipv6Addr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel does not say which connections there are.
+    #[error("the kernel does not say what its connections are: {0}")]
+    Connections(io::Error),
     /// The interface was removed while the role ran.
     #[error("{name}: the interface is gone, and the {role} with it; begin again when there is one")]
     Gone {

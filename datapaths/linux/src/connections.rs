@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::sys::socket::AddressFamily;
 
-use crate::layout::u32_at;
+use crate::layout::{u32_at, u64_at};
 use crate::netlink::{Netlink, Protocol, attribute, text};
 use crate::tcp::TcpInfo;
 
@@ -21,6 +21,8 @@ const MESSAGE: usize = 72;
 const INFO: u16 = 2;
 /// `INET_DIAG_CONG`: the attribute with the congestion control's name.
 const CONG: u16 = 4;
+/// `INET_DIAG_CGROUP_ID`: the attribute with the number of the socket's cgroup.
+const CGROUP: u16 = 21;
 /// `IPPROTO_TCP`.
 const TCP: u8 = 6;
 /// Connections in every state.
@@ -46,6 +48,8 @@ pub struct Connection {
     pub cookie: u64,
     /// The user who opened it.
     pub user: u32,
+    /// The number of its socket's cgroup, which its folder's inode has; `None` before Linux 5.9, or without cgroups.
+    pub cgroup: Option<u64>,
     /// Its congestion control.
     pub controller: String,
     /// What else the kernel knows.
@@ -130,6 +134,7 @@ impl Connection {
             remote: SocketAddr::new(address(message, 24)?, port(message, 6)?),
             cookie: u64::from(u32_at(message, 44)?) | u64::from(u32_at(message, 48)?) << 32,
             user: u32_at(message, 64)?,
+            cgroup: attribute(attributes, CGROUP).and_then(|value| u64_at(value, 0)),
             controller: text(attribute(attributes, CONG)?),
             info: TcpInfo::read(attribute(attributes, INFO)?)?,
         })

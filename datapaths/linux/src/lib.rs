@@ -1,4 +1,4 @@
-//! What every datapath asks of Linux, asked in one place: the clock, the scheduling of a thread, TCP connections, netlink, namespaces.
+//! What every datapath asks of Linux, asked in one place: the clock, the scheduling of a thread, TCP connections, routes, netlink, namespaces.
 //!
 //! The lowest crate of the datapaths. On systems other than Linux it is empty.
 #![cfg(target_os = "linux")]
@@ -17,6 +17,7 @@ pub mod messages;
 pub mod namespace;
 pub mod netlink;
 pub mod release;
+pub mod route;
 pub mod signals;
 pub mod sockopt;
 pub mod tcp;

@@ -4,6 +4,7 @@ mod agent;
 mod bus;
 mod metrics;
 mod nodes;
+mod path;
 mod watch;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Sink(args) => nodes::sink(args)?,
         Command::Agent(args) => agent::run(args)?,
         Command::Watch(args) => return watch::run(args),
+        Command::Path(args) => path::run(args)?,
         Command::Key(args) => key(args)?,
     }
     Ok(ExitCode::SUCCESS)

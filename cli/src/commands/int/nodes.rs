@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use paceline_telemetry::RecordProfile;
 
 use super::BusArgs;
 use crate::commands::{BadValue, count};
@@ -28,18 +29,20 @@ pub(super) enum ClockName {
     Tai,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub(super) enum ProfileName {
-    Lean,
-    Timed,
-    Counted,
-    Full,
-}
-
 #[derive(clap::Args)]
 pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(super) node: NodeArgs,
+    #[command(flatten)]
+    pub(super) rules: RuleArgs,
+    /// Headers even where no report comes back. By default one packet asks whether they arrive, again after 30 s, 60 s, ... 8 min.
+    #[arg(long)]
+    pub(super) always: bool,
+}
+
+/// Which packets have a header, and what is in it.
+#[derive(clap::Args)]
+pub(crate) struct RuleArgs {
     /// Flows with one of these ports at either end, such as 5201,8080; all by default.
     #[arg(long, value_name = "PORTS", value_delimiter = ',')]
     pub(super) ports: Vec<u16>,
@@ -52,12 +55,16 @@ pub(crate) struct SourceArgs {
     /// Flows of UDP as well, such as QUIC's, where their datagrams leave room in the MTU.
     #[arg(long)]
     pub(super) udp: bool,
-    /// What hops write: room, flows and rate of their queue (lean), also when (timed), also the flow's drops (counted), everything (full).
-    #[arg(long, value_enum, default_value_t = ProfileName::Lean)]
-    pub(super) profile: ProfileName,
+    /// What hops write: room, flows and rate of their queue (lean), also when (timed), also the flow's drops (counted), everything (full); or
+    /// one word of four octets for all hops, which each compares and replaces (word).
+    #[arg(long, value_name = "PROFILE", default_value = "lean", value_parser = profile)]
+    pub(super) profile: RecordProfile,
     /// Every n-th header of a flow is full, whatever the others are; 0: none.
     #[arg(long, value_name = "N", default_value = "8", value_parser = count::<u32>)]
     pub(super) full_every: u32,
+    /// Data rates of links beyond 6.5 Gbit/s (namespace 0x8002); nodes that do not know it leave such headers as they are.
+    #[arg(long)]
+    pub(super) wide: bool,
     /// Hops that there is room for.
     #[arg(long, value_name = "N", default_value = "2", value_parser = count::<u8>)]
     pub(super) hops: u8,
@@ -67,9 +74,6 @@ pub(crate) struct SourceArgs {
     /// No header sooner than this after the last of its flow, such as 1ms.
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     pub(super) every: paceline_cc::Nanos,
-    /// Headers even where no report comes back. By default one packet asks whether they arrive, again after 30 s, 60 s, ... 8 min.
-    #[arg(long)]
-    pub(super) always: bool,
 }
 
 #[derive(clap::Args)]
@@ -82,6 +86,9 @@ pub(crate) struct TransitArgs {
     /// The queue's limit, such as 60p (packets) or 90000 (octets); by default what the kernel says of it.
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     pub(super) limit: Option<QueueLimit>,
+    /// The link's data rate, such as 100Mbit/s, which full headers, the word and reports say; unknown by default.
+    #[arg(long, value_name = "RATE")]
+    pub(super) rate: Option<paceline_cc::Rate>,
     #[command(flatten)]
     pub(super) bus: BusArgs,
 }
@@ -121,23 +128,13 @@ fn limit(text: &str) -> Result<QueueLimit, BadValue> {
     }
 }
 
+fn profile(text: &str) -> Result<RecordProfile, BadValue> {
+    let found = RecordProfile::ALL.into_iter().find(|profile| profile.name() == text);
+    found.ok_or_else(|| BadValue::new("a profile", "lean, timed, counted, full or word"))
+}
+
 fn prefix(text: &str) -> Result<(Ipv6Addr, u8), BadValue> {
     let (address, length) = text.split_once('/').unwrap_or((text, "128"));
     let parsed = address.parse().ok().zip(length.parse().ok().filter(|length| *length <= 128));
     parsed.ok_or_else(|| BadValue::new("an IPv6 address or prefix", "one such as 2001:db8::/32"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_and_prefixes_are_read() {
-        assert_eq!(limit("60p"), Ok(QueueLimit::Packets(60)));
-        assert_eq!(limit("90000"), Ok(QueueLimit::Octets(90_000)));
-        assert!(limit("many").is_err() && limit("-1").is_err());
-        assert_eq!(prefix("fd77::/16"), Ok(("fd77::".parse().unwrap(), 16)));
-        assert_eq!(prefix("::1"), Ok((Ipv6Addr::LOCALHOST, 128)));
-        assert!(prefix("fd77::/129").is_err() && prefix("10.0.0.0/8").is_err());
-    }
 }

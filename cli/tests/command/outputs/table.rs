@@ -115,6 +115,8 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     argument("icn stat", "store", Folder),
     argument("int agent", "keys", Input),
     argument("int key", "keys", Folder),
+    argument("int path", "cgroup", Input),
+    argument("int path", "keys", Input),
     argument("int sink", "keys", Input),
     argument("int source", "cgroup", Input),
     argument("int transit", "keys", Input),

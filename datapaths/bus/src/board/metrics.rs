@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use paceline_scrape::{ScrapeFormat, expose};
+use paceline_scrape::{Numbers, ScrapeFormat, expose};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -40,6 +41,21 @@ struct End {
 
 type Amounts<Labels> = Family<Labels, Gauge<f64, AtomicU64>>;
 
+/// What the board shows when it is asked; it is held while numbers are made of it, and for no client.
+pub fn numbers(board: &Arc<Mutex<Board>>) -> Numbers {
+    let board = board.clone();
+    Box::new(move |format| {
+        let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.forget(Instant::now());
+        encode(&board, Instant::now(), format)
+    })
+}
+
+/// A unit that names end in.
+fn counted(what: &str) -> Unit {
+    Unit::Other(what.to_owned())
+}
+
 /// What is known, in a format for Prometheus.
 pub fn encode(board: &Board, now: Instant, format: ScrapeFormat) -> String {
     let mut whole = paceline_scrape::registry([env!("CARGO_PKG_VERSION")]);
@@ -70,9 +86,9 @@ fn packets(registry: &mut Registry, board: &Board) {
             lost.get_or_create(&Lost { way: way.clone(), cause }).inc_by(count);
         }
     }
-    registry.register("expected_packets", "Wire packets that were due", expected);
-    registry.register("received_packets", "Wire packets that came", received);
-    registry.register("lost_packets", "Wire packets that were lost, by cause", lost);
+    registry.register_with_unit("expected", "Wire packets that were due", counted("packets"), expected);
+    registry.register_with_unit("received", "Wire packets that came", counted("packets"), received);
+    registry.register_with_unit("lost", "Wire packets that were lost, by cause", counted("packets"), lost);
     registry.register("reports", "Reports of flows", reports);
 }
 
@@ -98,7 +114,7 @@ fn flows(registry: &mut Registry, board: &Board) {
         }
     }
     registry.register("flows", "Flows of the last ten seconds", count);
-    registry.register("window_packets", "Congestion windows of all flows together", window);
+    registry.register_with_unit("window", "Congestion windows of all flows together", counted("packets"), window);
     let help = "One-way delay, 95th percentile, of the flow where it is largest";
     registry.register_with_unit("latency", help, Unit::Seconds, latency);
     registry.register_with_unit("jitter", "Jitter of the flow where it is largest (RFC 3550)", Unit::Seconds, jitter);
@@ -107,15 +123,15 @@ fn flows(registry: &mut Registry, board: &Board) {
 fn hops(registry: &mut Registry, board: &Board) {
     let drops = Family::<Hop, Counter>::default();
     let losses = Family::<Hop, Counter>::default();
-    let gauges: [(&str, &str, Amounts<Hop>); 8] = [
-        ("hop_room_packets", "Packets for which a hop's queue has room", Family::default()),
-        ("hop_limit_packets", "Packets that a hop's queue holds", Family::default()),
-        ("hop_queue_bytes", "Bytes that wait at a hop", Family::default()),
-        ("hop_arrival_packets_per_second", "Packets a second that come to a hop's queue", Family::default()),
-        ("hop_flows", "Flows that a hop has seen in the last second", Family::default()),
-        ("hop_rate_bytes_per_second", "Data rate of a hop's link", Family::default()),
-        ("hop_signal_dbm", "Signal of a hop's radio", Family::default()),
-        ("hop_modulation_index", "Index of the modulation of a hop's radio", Family::default()),
+    let gauges: [(&str, &str, &str, Amounts<Hop>); 8] = [
+        ("hop_room", "packets", "Packets for which a hop's queue has room", Family::default()),
+        ("hop_limit", "packets", "Packets that a hop's queue holds", Family::default()),
+        ("hop_queue", "bytes", "Bytes that wait at a hop", Family::default()),
+        ("hop_arrival", "packets_per_second", "Packets a second that come to a hop's queue", Family::default()),
+        ("hop", "flows", "Flows that a hop has seen in the last second", Family::default()),
+        ("hop_rate", "bytes_per_second", "Data rate of a hop's link", Family::default()),
+        ("hop_signal", "dbm", "Signal of a hop's radio", Family::default()),
+        ("hop_modulation", "index", "Index of the modulation of a hop's radio", Family::default()),
     ];
     for (&(node, egress), queue) in &board.queues {
         let hop = Hop { node, egress };
@@ -130,7 +146,7 @@ fn hops(registry: &mut Registry, board: &Board) {
             newest.rssi.map(f64::from),
             newest.mcs.map(|mcs| f64::from(mcs & 0x1f)),
         ];
-        for ((_, _, family), value) in gauges.iter().zip(values) {
+        for ((_, _, _, family), value) in gauges.iter().zip(values) {
             if let Some(value) = value {
                 family.get_or_create(&hop).set(value);
             }
@@ -138,8 +154,8 @@ fn hops(registry: &mut Registry, board: &Board) {
         drops.get_or_create(&hop).inc_by(queue.drops);
         losses.get_or_create(&hop).inc_by(queue.link_losses);
     }
-    for (name, help, family) in gauges {
-        registry.register(name, help, family);
+    for (name, unit, help, family) in gauges {
+        registry.register_with_unit(name, help, counted(unit), family);
     }
     registry.register("hop_drops", "Packets dropped by a hop's queue since its first report", drops);
     registry.register("hop_link_losses", "Frames lost by a hop's link since its first report", losses);

@@ -39,7 +39,7 @@ impl BusArgs {
         self.open(may.then_some(role))
     }
 
-    fn address(&self) -> anyhow::Result<Address> {
+    pub(super) fn address(&self) -> anyhow::Result<Address> {
         if let Some(text) = &self.bus {
             let address: Address = text.parse().map_err(|wrong| anyhow!("--bus: {wrong}"))?;
             if address.has_credentials() {

@@ -1,22 +1,21 @@
-//! Answers Prometheus: a request gets the numbers of the moment.
+//! Answers Prometheus, and sends to OpenTelemetry: the numbers of the moment.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use paceline_int::bus::Board;
-use paceline_int::bus::board::encode;
-use paceline_scrape::ScrapeServer;
+use paceline_int::bus::board::numbers;
+use paceline_scrape::{Collector, CollectorFeed, ScrapeServer};
 
-/// Answers at `address` with what the board shows, until it is dropped; the board is held while numbers are made of it, and for no client.
+/// Answers at `address` with what the board shows, until it is dropped.
 pub(super) fn answer(address: SocketAddr, board: &Arc<Mutex<Board>>) -> anyhow::Result<ScrapeServer> {
-    let board = board.clone();
-    let numbers = Box::new(move |format| {
-        let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
-        board.forget(Instant::now());
-        encode(&board, Instant::now(), format)
-    });
-    let server = ScrapeServer::bind(address).and_then(|bound| bound.answer(numbers));
+    let server = ScrapeServer::bind(address).and_then(|bound| bound.answer(numbers(board)));
     server.with_context(|| format!("--metrics {address}"))
+}
+
+/// Sends it to a collector, until it is dropped.
+pub(super) fn send(url: &str, board: &Arc<Mutex<Board>>) -> anyhow::Result<CollectorFeed> {
+    let collector: Collector = url.parse().context("--otlp")?;
+    CollectorFeed::begin(collector, numbers(board), crate::complaint::print).context("--otlp")
 }

@@ -3,14 +3,14 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use paceline_int::bus::board::ReportSums;
 use paceline_int::bus::{Heart, MessageBody, MessageKind, PublisherRole, SubjectFilter, flow_number};
 use paceline_int::{
     HeaderClock, KernelQueueLimit, SinkNode, SinkOptions, SourceNode, SourceOptions, TransitNode, TransitOptions,
 };
-use paceline_telemetry::{FlowReport, RecordProfile};
 use serde_json::{Map, Value};
 
-use super::super::nodes::{ClockName, NodeArgs, ProfileName, QueueLimit, SinkArgs, SourceArgs, TransitArgs};
+use super::super::nodes::{ClockName, NodeArgs, QueueLimit, RuleArgs, SinkArgs, SourceArgs, TransitArgs};
 use crate::commands::ending::{Ending, Ends};
 
 /// Between two looks whether it is to end.
@@ -25,26 +25,29 @@ const fn clock(args: &NodeArgs) -> HeaderClock {
     }
 }
 
+impl RuleArgs {
+    pub(super) fn options(&self) -> SourceOptions {
+        SourceOptions {
+            ports: self.ports.clone(),
+            addresses: self.addresses.clone(),
+            cgroup: self.cgroup.clone(),
+            udp: self.udp,
+            profile: self.profile,
+            full_every: self.full_every,
+            wide: self.wide,
+            hops: self.hops,
+            one_in: self.one_in,
+            every: Duration::from_nanos(self.every.as_nanos()),
+            ..SourceOptions::default()
+        }
+    }
+}
+
 pub(super) fn source(args: &SourceArgs) -> anyhow::Result<()> {
-    let default = SourceOptions::default();
     let options = SourceOptions {
-        ports: args.ports.clone(),
-        addresses: args.addresses.clone(),
-        cgroup: args.cgroup.clone(),
-        udp: args.udp,
-        profile: match args.profile {
-            ProfileName::Lean => RecordProfile::Lean,
-            ProfileName::Timed => RecordProfile::Timed,
-            ProfileName::Counted => RecordProfile::Counted,
-            ProfileName::Full => RecordProfile::Full,
-        },
-        full_every: args.full_every,
-        hops: args.hops,
-        one_in: args.one_in,
-        every: Duration::from_nanos(args.every.as_nanos()),
         clock: clock(&args.node),
-        patience: default.patience.filter(|_| !args.always),
-        ..default
+        patience: SourceOptions::default().patience.filter(|_| !args.always),
+        ..args.rules.options()
     };
     let ending = Ends::begin()?.watched()?;
     let source = SourceNode::open(&args.node.interface, &options)?;
@@ -67,16 +70,14 @@ pub(super) fn transit(args: &TransitArgs) -> anyhow::Result<()> {
         QueueLimit::Packets(packets) => KernelQueueLimit::Packets(packets),
         QueueLimit::Octets(octets) => KernelQueueLimit::Bytes(octets),
     });
-    let options = TransitOptions { node: args.number, limit, clock: clock(&args.node), ..TransitOptions::default() };
+    let (node, rate) = (args.number, args.rate);
+    let options = TransitOptions { node, limit, rate, clock: clock(&args.node), ..TransitOptions::default() };
     let ending = Ends::begin()?.watched()?;
     let bus = args.bus.open(Some(PublisherRole::Hop))?;
     let mut heart = Heart::new(PublisherRole::Hop);
     let transit = TransitNode::open(&args.node.interface, &options)?;
-    let known = match transit.limit() {
-        Some(KernelQueueLimit::Packets(packets)) => format!("its queue has room for {packets} packets"),
-        Some(KernelQueueLimit::Bytes(octets)) => format!("its queue has room for {octets} octets"),
-        None => "its queue's limit is not known (--limit)".to_owned(),
-    };
+    let unknown = || "its queue's limit is not known (--limit)".to_owned();
+    let known = transit.limit().map_or_else(unknown, |limit| format!("its queue has room for {limit}"));
     let name = &args.node.interface;
     say(&args.node, &format!("node {} writes at {name} until this command ends; {known}", transit.node()))?;
     let publish = |transit: &mut TransitNode| {
@@ -110,7 +111,7 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<()> {
     let name = &args.node.interface;
     say(&args.node, &format!("headers are taken out of what arrives at {name} until this command ends"))?;
     let mut reported = Instant::now();
-    let mut sums = Sums::default();
+    let mut sums = ReportSums::default();
     while !ending.has_come() {
         sink.ensure()?;
         for report in sink.reports(ROUND)? {
@@ -137,37 +138,6 @@ pub(super) fn sink(args: &SinkArgs) -> anyhow::Result<()> {
     all.insert("flows".to_owned(), sink.flows().into());
     all.insert("forgotten".to_owned(), sink.forgotten().into());
     show(&all, args.node.json)
-}
-
-/// What a second of reports says.
-#[derive(Default)]
-struct Sums {
-    reports: u64,
-    expected: u64,
-    queue: u64,
-    medium: u64,
-    unknown: u64,
-    latency_us: Option<u64>,
-}
-
-impl Sums {
-    fn add(&mut self, report: &FlowReport) {
-        self.reports += 1;
-        self.expected += u64::from(report.exp);
-        self.queue += u64::from(report.lost_q);
-        self.medium += u64::from(report.lost_m);
-        self.unknown += u64::from(report.lost_u);
-        self.latency_us = report.lat_us.map(|latency| latency.p95).or(self.latency_us);
-    }
-
-    fn line(&self, flows: usize) -> String {
-        let Self { reports, expected, queue, medium, unknown, latency_us } = self;
-        let latency = latency_us.map_or(String::new(), |us| format!(", delay {:.1} ms", us as f64 / 1000.0));
-        format!(
-            "{flows} flows, {reports} reports: {expected} packets; lost by full queues {queue}, by the medium {medium}, \
-             unknown {unknown}{latency}\n"
-        )
-    }
 }
 
 /// Says that it runs, where no JSON is expected.

@@ -7,9 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_cc::Cause;
-use paceline_int::bus::board::{BoardFlow, BoardQueue, LivePublisher};
+use paceline_int::bus::board::{BoardFlow, BoardQueue, BoardView, LivePublisher};
 use paceline_int::bus::{Board, SubjectFilter, Subscription};
-use serde_json::{Value, json};
 
 use super::super::WatchArgs;
 use super::metrics;
@@ -61,15 +60,18 @@ const STEP: Duration = Duration::from_secs(1);
 pub(super) fn run(args: &WatchArgs) -> anyhow::Result<ExitCode> {
     let board = Arc::new(Mutex::new(Board::default()));
     let _metrics = args.metrics.map(|address| metrics::answer(address, &board)).transpose()?;
+    let _otlp = args.otlp.as_ref().map(|url| metrics::send(url, &board)).transpose()?;
     let bus = args.bus.open(None)?;
     let messages = bus.subscribe(&[SubjectFilter::Flows, SubjectFilter::Nodes, SubjectFilter::Health])?;
     let taken = board.clone();
     thread::Builder::new().name("watch".to_owned()).spawn(move || take(&taken, &messages))?;
     thread::sleep(FIRST);
+    let view = BoardView::of(args.hops, args.ends);
     live::show(&args.live, |space| {
         let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
         board.forget(Instant::now());
-        Ok(if args.live.json { as_json(&board, args) } else { draw(&board, args, space) })
+        let objects = || board.objects(view).iter().map(|object| format!("{object}\n")).collect();
+        Ok(if args.live.json { objects() } else { draw(&board, args, space) })
     })
 }
 
@@ -178,31 +180,4 @@ fn end(role: &str, name: &str, end: &LivePublisher) -> Vec<String> {
         health.dropped.to_string(),
         health.refused.to_string(),
     ]
-}
-
-fn as_json(board: &Board, args: &WatchArgs) -> String {
-    let objects: Vec<Value> = if args.hops {
-        let object = |((node, egress), queue): (&(u32, u16), &BoardQueue)| {
-            json!({
-                "node": node, "egress": (*egress != u16::MAX).then_some(egress), "newest": queue.newest,
-                "drops": queue.drops, "link_losses": queue.link_losses,
-            })
-        };
-        board.queues.iter().map(object).collect()
-    } else if args.ends {
-        let ends = board.ends.iter();
-        ends.map(|((role, name), end)| json!({ "role": role.to_string(), "name": name, "health": end.health }))
-            .collect()
-    } else {
-        let object = |flow: &BoardFlow| {
-            json!({
-                "sink": flow.publisher, "path": flow.path, "report": flow.report,
-                "expected_packets": flow.packets.expected, "received_packets": flow.packets.received,
-                "lost_medium": flow.packets.lost_medium, "lost_congestion": flow.packets.lost_congestion,
-                "lost_unknown": flow.packets.lost_unknown, "reports": flow.packets.reports,
-            })
-        };
-        board.flows.values().map(object).collect()
-    };
-    objects.iter().map(|object| format!("{object}\n")).collect()
 }
