@@ -7,6 +7,7 @@ pub mod config;
 mod draw;
 pub mod endpoints;
 pub mod icn;
+pub mod lie;
 pub mod live;
 pub mod media;
 mod memory;
@@ -26,6 +27,7 @@ pub mod when;
 pub mod workload;
 
 pub use config::{Config, Content, Cross, Cut, DumbbellWay, Flow, OnOff, Poisson, Timing, Way, Workload};
+pub use lie::{HopLie, Lie};
 pub use live::{Glance, Hooks, Live};
 pub use media::{Frames, MediaRate, Stream, StreamOutcome};
 pub use memory::PathMemory;

@@ -4,21 +4,33 @@ use paceline_cc::Time;
 use paceline_path::{Path, Snapshot};
 use paceline_telemetry::{HopReport, NodeRecord, NodeReport, QueueMeter, QueueMoment};
 
+use crate::lie::Lie;
+
 /// The egress queue of a node, which is the first link of a path; a path without a link has none, and its node says nothing.
 #[derive(Clone, Debug)]
 pub struct MeteredHop {
     number: u32,
     meter: QueueMeter,
+    /// Packets that have come.
+    packets: u64,
+    lie: Option<Lie>,
 }
 
 impl MeteredHop {
     /// The queue of interface `egress` of node `number`.
     pub fn new(number: u32, egress: u16) -> Self {
-        Self { number, meter: QueueMeter::new(number, None, Some(egress)) }
+        Self { number, meter: QueueMeter::new(number, None, Some(egress)), packets: 0, lie: None }
+    }
+
+    /// The same, which says what is not so.
+    #[must_use]
+    pub fn lying(self, lie: Lie) -> Self {
+        Self { lie: Some(lie), ..self }
     }
 
     /// A packet comes to the queue, of the flow with the number that packets on this path have, and of this many octets.
     pub fn arrived(&mut self, now: Time, flow: u32, octets: u32) {
+        self.packets += 1;
         self.meter.arrived(now, u64::from(flow), octets);
     }
 
@@ -33,17 +45,25 @@ impl MeteredHop {
         let snapshot = path.snapshot(now)?;
         let of_flow = path.stats(now).and_then(|stats| stats.flows.get(&flow));
         let flow_dropped = Some(of_flow.map_or(0, |flow| flow.dropped.packets));
-        Some(self.meter.record(now, hop_limit, &QueueMoment { flow_dropped, ..queue(&snapshot) }))
+        self.told(now, &snapshot, hop_limit, flow_dropped)
+    }
+
+    /// What it says of a queue, which may not be so.
+    fn told(&self, now: Time, snapshot: &Snapshot, hop_limit: u8, flow_dropped: Option<u64>) -> Option<NodeRecord> {
+        let truth = self.meter.record(now, hop_limit, &QueueMoment { flow_dropped, ..queue(snapshot) });
+        let limit = snapshot.limit_packets().map(saturated);
+        self.lie.map_or(Some(truth), |lie| lie.record(now, self.packets, limit, truth))
     }
 
     /// What it reports of the queue besides: packets do not say what fits into it.
     pub fn report<P: Clone + Send>(&self, path: &mut Path<P>, now: Time) -> Option<NodeReport> {
         let snapshot = path.snapshot(now)?;
+        let rate = Some(rate_100k(&snapshot));
         let hop = HopReport {
             limit_pkts: snapshot.limit_packets().map(saturated),
-            rate_100k: Some(rate_100k(&snapshot)),
+            rate_100k: self.lie.map_or(rate, |lie| lie.rate_100k(now, rate)),
             policed: snapshot.policed.map(|policed| policed.packets as u16),
-            ..HopReport::of(&self.meter.record(now, 0, &queue(&snapshot)))
+            ..HopReport::of(&self.told(now, &snapshot, 0, None)?)
         };
         let (node, t_node_ns) = (self.number, now.as_nanos());
         Some(NodeReport { node, rseq: t_node_ns, t_node_ns, hops: vec![hop], ..NodeReport::default() })

@@ -9,6 +9,8 @@ use paceline_telemetry::sink::INTERVAL;
 use paceline_telemetry::{Edge, RecordProfile, TelemetryHeader};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::lie::Lie;
+
 /// Telemetry of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowTelemetry {
@@ -39,6 +41,8 @@ pub struct Faults {
     pub resumes: Option<Time>,
     /// Each report says this of losses, whatever was lost: a sink that lies.
     pub forge: Option<Cause>,
+    /// What the last hop on the way says of itself that is not so.
+    pub lie: Option<Lie>,
     /// Added to the delay of each report.
     pub late: Nanos,
     /// Share of reports that are lost.

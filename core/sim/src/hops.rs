@@ -27,8 +27,8 @@ pub(crate) struct Hops {
 }
 
 impl Hops {
-    /// Every path keeps what it drops; with `metered` it meters what arrives as well. `telemetry`: some flows carry it.
-    pub(crate) fn new(topology: Topology<Body>, metered: Option<Nanos>, telemetry: bool) -> Self {
+    /// Every path keeps what it drops; with `metered` it meters what arrives as well. With `meters` they write into packets.
+    pub(crate) fn new(topology: Topology<Body>, metered: Option<Nanos>, meters: Option<Meters>) -> Self {
         let keep = |path: Path<Body>| match metered {
             Some(interval) => path.keeping_dropped().metered(interval),
             None => path.keeping_dropped(),
@@ -37,7 +37,7 @@ impl Hops {
         let (graph, paths) = topology.into_parts();
         let paths: Vec<_> = paths.into_iter().map(keep).collect();
         let due = paths.iter().map(Path::next).collect();
-        let meters = telemetry.then(|| Box::new(Meters::new(&graph)));
+        let meters = meters.map(Box::new);
         Self { graph, paths, meters, shown, due, first: (Time::NEVER, 0), moved: true, dropped: false }
     }
 

@@ -1,7 +1,8 @@
 //! The hops' side of telemetry: what each measures of its queue, and writes into the packets that come to it.
 
 use paceline_cc::Time;
-use paceline_experiment::{Graph, MeteredHop};
+use paceline_experiment::lie::liars;
+use paceline_experiment::{Flow, Graph, MeteredHop};
 use paceline_path::{Packet, Path};
 use paceline_telemetry::{NodeReport, push_record};
 
@@ -11,8 +12,16 @@ use crate::body::{Body, Load};
 pub(crate) struct Meters(Vec<MeteredHop>);
 
 impl Meters {
-    pub(crate) fn new(graph: &Graph) -> Self {
-        Self((0..).zip(graph.hops()).map(|(number, hop)| MeteredHop::new(hop.from, number)).collect())
+    /// The hops of `graph`; nothing where none of `flows` carries telemetry.
+    pub(crate) fn new(graph: &Graph, flows: &[Flow]) -> Option<Self> {
+        if flows.iter().all(|flow| flow.telemetry.is_none()) {
+            return None;
+        }
+        let mut hops: Vec<_> = (0..).zip(graph.hops()).map(|(number, hop)| MeteredHop::new(hop.from, number)).collect();
+        for (hop, lie) in liars(graph, flows) {
+            hops[hop as usize] = hops[hop as usize].clone().lying(lie);
+        }
+        Some(Self(hops))
     }
 
     /// A packet comes to the queue of a hop, which writes its record before the packet is queued.

@@ -17,6 +17,7 @@ use crate::families::{Family, Source};
 use crate::hops::{Hops, Routes};
 use crate::host::Hosts;
 use crate::live::{Live, LiveFlows};
+use crate::meters::Meters;
 use crate::pool::Pool;
 use crate::timers::{Armed, Target, Timers};
 use application::hand_over_again;
@@ -113,7 +114,7 @@ impl<'t> World<'t> {
         let all = config.flows.iter().map(|flow| flow.way).chain(config.cross.iter().map(|cross| cross.way));
         let routers = config.topology.routers().to_vec();
         let (routes, mut ways) = Routes::new(&config.topology, all);
-        let telemetry = config.flows.iter().any(|flow| flow.telemetry.is_some());
+        let meters = Meters::new(config.topology.graph(), &config.flows);
         // Cross traffic takes the first numbers, so that counters by number can distinguish it.
         let cross_ways = ways.split_off(flows);
         let first = config.cross.len() as u32;
@@ -135,7 +136,7 @@ impl<'t> World<'t> {
             families: config.flows.into_iter().zip(ways).enumerate().map(family).collect(),
             sources: config.cross.into_iter().zip(cross_ways).enumerate().map(source).collect(),
             failure: None,
-            hops: Hops::new(config.topology, snapshot_every, telemetry),
+            hops: Hops::new(config.topology, snapshot_every, meters),
             routes,
             snapshot_every,
             pool: Pool::default(),

@@ -7,7 +7,7 @@ use crate::topology::{link, run, topology, way};
 use paceline_cc::observe::{Event, Observer};
 use paceline_cc::{Bytes, Cause, Controller, Hop, Nanos, Rate, Time};
 use paceline_experiment::{
-    Config, Faults, Flow, FlowTelemetry, Outcome, ReportTrace, Seed, Subject, Tap, Topology, Via,
+    Config, Faults, Flow, FlowTelemetry, HopLie, Lie, Outcome, ReportTrace, Seed, Subject, Tap, Topology, Via,
 };
 use paceline_path::{DelaySplit, Direction, LossModel, Policer, PolicerAction, PolicerScope};
 use paceline_sim::Body;
@@ -297,6 +297,53 @@ fn a_sink_that_lies_is_heard_and_the_truth_is_on_record() {
     let told = outcome.flows[0].telemetry.unwrap();
     assert!(told.overflow.overflow > 0 && told.medium.all() == 0, "{told:?}");
     assert!(outcome.flows[0].sender.lost_by_medium > 0);
+}
+
+/// The last hop lies from 2 s on, and the one before it never does.
+#[test]
+fn a_hop_that_lies_is_heard_from_then_on() {
+    let links = [
+        ("first", ["a", "r"], link(40.0, "droptail:packets=50", 5)),
+        ("second", ["r", "b"], link(20.0, "droptail:packets=60", 5)),
+    ];
+    let heard = |says: HopLie| {
+        let faults = Faults { lie: Some(Lie { says, from: Time::from_millis(2_000) }), ..Faults::default() };
+        let mut flow = carrying("C2", cubic());
+        flow.telemetry.as_mut().unwrap().faults = faults;
+        let topology = topology(&links, 1);
+        let flow = Flow { way: way(&topology, "a", "b"), ..flow };
+        watched(topology, vec![flow], 4).1.reports
+    };
+    let (truth, mbps) = (Some(1), |mbps| Some(Rate::from_mbps(mbps)));
+    for (says, flows, capacity) in [
+        (HopLie::Idle, truth, mbps(20.0)),
+        (HopLie::Busy, Some(200), mbps(20.0)),
+        (HopLie::Fast, truth, mbps(200.0)),
+        (HopLie::Slow, truth, mbps(2.0)),
+        (HopLie::Shut, Some(253), mbps(0.1)),
+    ] {
+        // What a hop says of its capacity comes ten times a second, and not with packets.
+        for (now, _, hops) in heard(says).into_iter().filter(|(now, ..)| *now > Time::from_millis(300)) {
+            assert_eq!((hops[0].flows, hops[0].capacity), (truth, mbps(40.0)), "{says:?} at {now}");
+            let told = (hops[1].flows, hops[1].capacity);
+            if now < Time::from_millis(2_000) {
+                assert_eq!(told, (truth, mbps(20.0)), "{says:?} at {now}");
+            } else if now > Time::from_millis(2_300) {
+                assert_eq!(told, (flows, capacity), "{says:?} at {now}");
+            }
+        }
+    }
+    let alternates = |says: HopLie| {
+        let reports = heard(says);
+        let told = reports.iter().filter(|(now, ..)| *now > Time::from_millis(2_300)).map(|(.., hops)| hops[1].flows);
+        told.fold((0, None), |(changes, before), now| {
+            (changes + u32::from(before.is_some_and(|before| before != now)), Some(now))
+        })
+        .0
+    };
+    assert!(alternates(HopLie::EachPacket) > 20 && alternates(HopLie::EachSecond) == 1);
+    let silent = heard(HopLie::Silent);
+    assert!(silent.iter().filter(|(now, ..)| *now > Time::from_millis(2_300)).all(|(.., hops)| hops.len() == 1));
 }
 
 #[test]

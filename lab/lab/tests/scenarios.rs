@@ -260,6 +260,14 @@ fn bad_scenarios_get_one_line_with_file_line_key_and_fix() {
             "s.toml:9: telemetry.impostor: reports within one process have no keys; give bus, such as \"nats://127.0.0.1:4222\"",
         ),
         (
+            format!("{SMALL}[telemetry]\nlie = \"crowded\""),
+            "s.toml:8: telemetry.lie: unknown value 'crowded'; did you mean crowd?",
+        ),
+        (
+            format!("{SMALL}[telemetry]\nlie_from = \"2s\""),
+            "s.toml:8: telemetry.lie_from: no hop lies; give lie as well, such as \"busy\"",
+        ),
+        (
             format!("{SMALL}[telemetry]\nforge = \"plenty\""),
             "s.toml:8: telemetry.forge: unknown value 'plenty'; known are medium, congestion",
         ),

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::mpsc::Sender;
 
 use paceline_cc::Nanos;
-use paceline_experiment::{Graph, GraphHop, MeteredHop, Way};
+use paceline_experiment::{Graph, GraphHop, Lie, MeteredHop, Way};
 use paceline_path::Path;
 use paceline_telemetry::NodeReport;
 
@@ -70,13 +70,16 @@ impl Nodes {
     }
 
     /// The hops of this graph take part in in-band telemetry, each as an interface of the node from which it leads, with its own
-    /// number. Ten times a second they say to `reports` how their queues are.
+    /// number. Ten times a second they say to `reports` how their queues are; those of `liars`, by number, what is not so.
     #[must_use]
-    pub fn with_telemetry(mut self, graph: &Graph, reports: &Sender<NodeReport>) -> Self {
+    pub fn with_telemetry(mut self, graph: &Graph, reports: &Sender<NodeReport>, liars: &[(u32, Lie)]) -> Self {
         for ((link, down), transit) in links(graph).zip(&mut self.transit) {
             let number = 2 * link as u16;
-            let hop =
-                |node: u32, egress: u16| Some(HopWriter::new(MeteredHop::new(node, egress), Some(reports.clone())));
+            let hop = |node: u32, egress: u16| {
+                let lie = liars.iter().find(|(hop, _)| *hop == u32::from(egress)).map(|(_, lie)| *lie);
+                let hop = MeteredHop::new(node, egress);
+                Some(HopWriter::new(lie.map_or(hop.clone(), |lie| hop.lying(lie)), Some(reports.clone())))
+            };
             *transit = [hop(down.from, number), hop(down.to, number + 1)];
         }
         self

@@ -1,7 +1,7 @@
 //! `[telemetry]`: what the data packets of flows carry, and how reports come back.
 
 use paceline_cc::{Ability, Cause, Nanos, Time};
-use paceline_experiment::{Faults, Impostor, ReportTrace, Via, telemetry as carried};
+use paceline_experiment::{Faults, HopLie, Impostor, Lie, ReportTrace, Via, telemetry as carried};
 use paceline_telemetry::sink::INTERVAL;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,12 @@ pub struct Telemetry {
     /// Every report says this of losses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forge: Option<Forged>,
+    /// What the last hop on the way of these flows says of itself that is not so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lie: Option<HopLie>,
+    /// When the lie begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lie_from: Option<Nanos>,
     /// Added to the delay of each report.
     pub late: Nanos,
     /// Share of reports that are lost.
@@ -49,6 +55,8 @@ impl Default for Telemetry {
             stops,
             resumes,
             forge,
+            lie: None,
+            lie_from: None,
             late,
             drop,
             impostor: None,
@@ -82,6 +90,7 @@ impl Telemetry {
             stops: at(self.stops),
             resumes: at(self.resumes),
             forge,
+            lie: self.lie.map(|says| Lie { says, from: at(self.lie_from).unwrap_or(Time::ZERO) }),
             late: self.late,
             drop: self.drop,
             impostor: self.impostor,
@@ -107,6 +116,9 @@ impl Telemetry {
             (None, Some(_)) => wrong("resumes", "reports never stop; give stops as well"),
             (Some(stops), Some(resumes)) if resumes <= stops => {
                 wrong("resumes", "it is not after stops; give a later time")
+            }
+            _ if self.lie_from.is_some() && self.lie.is_none() => {
+                wrong("lie_from", "no hop lies; give lie as well, such as \"busy\"")
             }
             _ if self.impostor.is_some() && self.stops.is_none() => {
                 wrong("impostor", "it begins where the sink stops; give stops as well")

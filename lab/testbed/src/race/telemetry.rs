@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use paceline_emulator::world::{Nodes, interface};
-use paceline_experiment::{Faults, Flow, Graph, Impostor, Seed, TelemetryOutcome};
+use paceline_experiment::{Faults, Flow, Graph, Impostor, Lie, Seed, TelemetryOutcome, lie};
 use paceline_int::bus::{
     Address, AddressError, Bus, BusError, BusMessage, BusOptions, Hub, Keys, MessageBody, MessageKind, PublisherKey,
     PublisherRole, Sealed, SubjectFilter, Subscription, VariantArray,
@@ -91,6 +91,7 @@ struct Telemetry {
     reporting: Vec<Reporting>,
     agents: Vec<TelemetryAgent>,
     hops: (Sender<NodeReport>, Option<Receiver<NodeReport>>),
+    liars: Vec<(u32, Lie)>,
     relay: Option<Bus>,
     running: Running,
 }
@@ -129,6 +130,7 @@ impl Telemetry {
             reporting: Vec::new(),
             agents: Vec::new(),
             hops: (hops.0, Some(hops.1)),
+            liars: lie::liars(world.graph, world.flows),
             relay: Some(join.end(PublisherRole::Hop)?),
             running: Running::default(),
         };
@@ -202,7 +204,7 @@ impl Telemetry {
 
 impl crate::tcp::Telemetry for Telemetry {
     fn at(&self, nodes: Nodes, graph: &Graph) -> Nodes {
-        nodes.with_telemetry(graph, &self.hops.0)
+        nodes.with_telemetry(graph, &self.hops.0, &self.liars)
     }
 
     fn start(&mut self, clock: Clock, flows: usize) -> Result<(), TestbedError> {
