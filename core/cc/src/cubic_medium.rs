@@ -27,13 +27,15 @@
 //! - G2: at a second timeout in a row, which makes up for what the first was spared;
 //! - G3: once after 128 spared in a row;
 //! - G4: when the newest report itself has a queue with next to no room, so that it may have dropped. Without it
-//!   a forged verdict leaves a CUBIC flow beside it a tenth of the link.
+//!   a forged verdict leaves a CUBIC flow beside it a tenth of the link;
+//! - G5: when the RTT exceeds the smallest one by more than the queues of the newest report explain, as a hop lies or does not report.
 //!
 //! The cap is in force while losses are spared and not otherwise: beside a flow that fills the queue, the room for each
 //! flow is nothing and the RTT is long, and a cap in force at all times would leave the link to the other flow.
 
 use crate::controller::{Ack, Cause, Controller, Ecn, Env, Telemetry};
 use crate::cubic::{Cubic, PARAMS, START, Settings, params_with};
+use crate::doubt::is_unexplained;
 use crate::entry::{Entry, Home, Kind, ON_OFF, Param, Params};
 use crate::path_report::{PathReport, USUAL_DRAIN};
 use crate::path_rtt::PathRtt;
@@ -75,7 +77,7 @@ pub enum Mode {
 pub struct Sparing {
     /// How losses of the medium are answered.
     pub mode: Mode,
-    /// G1 to G4 are in force.
+    /// G1 to G5 are in force.
     pub guards: bool,
     /// Least window after a loss of the medium, in packets.
     pub floor: f64,
@@ -141,13 +143,18 @@ impl CubicMedium {
             return true;
         }
         let drain = self.report.tightest(now).map_or(USUAL_DRAIN, |hop| hop.drain);
-        !self.queues(drain) && !self.report.is_scarce() && self.spared < SPARED_IN_A_ROW
+        let unexplained = self.report.queues(now).is_some_and(|queues| is_unexplained(self.longer(), queues));
+        !self.queues(drain) && !self.report.is_scarce() && !unexplained && self.spared < SPARED_IN_A_ROW
+    }
+
+    /// By how much round trips are longer than the path.
+    fn longer(&self) -> Nanos {
+        self.srtt - self.path.smallest()
     }
 
     /// Round trips are longer than the path by more than `time`.
     fn queues(&self, time: Nanos) -> bool {
-        let path = self.path.smallest();
-        path < Nanos::MAX && self.srtt > path + time
+        self.longer() > time
     }
 
     /// The largest window in packets that spared losses may leave; endless where the flow or the path is not known.
@@ -311,7 +318,7 @@ const GUARDS: Param = Param {
     unit: "switch",
     kind: ON_OFF,
     default: "on",
-    source: "our choice: G1 to G4, without which forged reports end congestion control",
+    source: "our choice: G1 to G5, without which forged reports end congestion control",
 };
 
 const FLOOR: Param = Param {

@@ -9,6 +9,8 @@ use crate::units::{Nanos, Time};
 /// Queueing delay beyond the reported that gives no reason for doubt: this, and as much again as is reported (our choice, because reports
 /// are a round trip old).
 const UNEXPLAINED: Nanos = Nanos::from_millis(10);
+/// A queue takes no longer than a round trip, and this (our choice: reports and smoothed round trips are of different moments).
+const TOO_LONG: Nanos = Nanos::from_millis(4);
 /// Rounds in a row with more of it after which the reports are not believed (our choice: the queue of one burst is gone by then).
 const DOUBTS: u32 = 8;
 /// For how long they are not, at first; twice as long each next time, up to the second (our choices).
@@ -17,6 +19,16 @@ const DISBELIEF_MOST: Nanos = Nanos::from_secs(32);
 
 /// Two clocks part by one in this many at most (our choice: a tenth of a thousandth, twice what crystals do).
 const CLOCKS_PART: u64 = 10_000;
+
+/// Round trips that are longer than the path by `seen` are too long for queues that are reported to be of this length.
+pub(crate) fn is_unexplained(seen: Nanos, reported: Nanos) -> bool {
+    seen > reported + reported + UNEXPLAINED
+}
+
+/// Round trips are shorter than queues that are reported to be of this length, which cannot be.
+pub(crate) fn is_impossible(rtt: Nanos, reported: Nanos) -> bool {
+    reported > rtt + TOO_LONG
+}
 
 /// A round trip.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +107,7 @@ impl Doubt {
             }
             None => round.min_rtt - smallest,
         };
-        if queues <= round.reported + round.reported + UNEXPLAINED {
+        if !is_unexplained(queues, round.reported) {
             self.rounds = 0;
             return;
         }

@@ -11,6 +11,7 @@
 //! - The quotient is one at most, so that `inc` 1 never exceeds slow start; without it an idle hop would ask for an endless window.
 //! - A round grows by the flow's share of the room at its start, `inc` times at most; once only where the link is half busy,
 //!   since all of a round's acknowledgements see the same room.
+//! - A hop without room whose queue would take longer than a round trip does is not believed: it is as without a report then.
 //! - Without a fresh report it is slow start; one that had filled the room before ends instead, where it is. Losses forget that.
 //! - The start-up ends where a whole round trip had no room: what more than one flow needs then is fairness, which equal growth gives and
 //!   growth by shares of the window does not.
@@ -18,6 +19,7 @@
 //!   way by 5 %, up to 15 %: without losses no flow would otherwise ever leave room to one that came later (Chiu and Jain 1989).
 
 use crate::controller::{Ack, Env, Telemetry};
+use crate::doubt::is_impossible;
 use crate::entry::{Kind, ON_OFF, Param, StartUpEntry};
 use crate::path_report::{PathReport, Tightest};
 use crate::start_ups::{THRESHOLD, threshold};
@@ -92,6 +94,12 @@ impl Eq1 {
         inc * hop.share
     }
 
+    /// The tightest hop; not one without room because of queues that cannot be.
+    fn hop(&self, ack: &Ack<'_>) -> Option<&Tightest> {
+        let impossible = self.report.queues(ack.now).is_some_and(|queues| is_impossible(ack.srtt, queues));
+        self.report.tightest(ack.now).filter(|hop| hop.room > 0.0 || !impossible)
+    }
+
     /// There is no room: whether there was none for a whole round trip.
     fn is_full(&mut self, ack: &Ack<'_>) -> bool {
         let end = ack.next;
@@ -110,7 +118,7 @@ impl StartUp for Eq1 {
 
     fn on_ack(&mut self, ack: &Ack<'_>, window: &mut Window) {
         let acked = ack.packets_of(self.mss);
-        let Some(hop) = self.report.tightest(ack.now).copied() else {
+        let Some(hop) = self.hop(ack).copied() else {
             (self.round_end, self.budget, self.full) = (0, 0.0, None);
             if std::mem::take(&mut self.filled) {
                 window.ssthresh = window.cwnd;
@@ -155,7 +163,7 @@ impl StartUp for Eq1 {
     }
 
     fn holds(&mut self, ack: &Ack<'_>) -> Option<f64> {
-        if !self.settings.hold || self.report.tightest(ack.now).is_none_or(|hop| hop.room > 0.0) {
+        if !self.settings.hold || self.hop(ack).is_none_or(|hop| hop.room > 0.0) {
             self.full = None;
             return None;
         }

@@ -4,7 +4,7 @@
 //! A report counts while it is fresh ([`Telemetry::fresh_for`]) and not a moment longer; how many reports a verdict needs
 //! before it counts is the datapath's affair.
 
-use crate::controller::{Cause, Lost, Telemetry};
+use crate::controller::{Cause, Hop, Lost, Telemetry};
 use crate::units::{Nanos, Rate, Time};
 
 /// Bytes of the packets in which hops count: an Ethernet frame of 1500 bytes (`room_packets`, `limit_packets`; our choice,
@@ -20,6 +20,11 @@ pub const USUAL_DRAIN: Nanos = Nanos::from_millis(50);
 const SCARCE: (f64, f64) = (4.0, 0.1);
 /// Hops whose largest room is remembered (our choice: paths of a limited domain are shorter).
 const REMEMBERED: usize = 8;
+
+/// Steps of a hop's count of flows, up or down to this many times as many or few, after which reports do not count, each a second old counting
+/// for 1/e (our choices: what counts a second does not go up and down several times in it; flows that come and go together make two).
+const SWING: u32 = 4;
+const SWINGS: f64 = 4.0;
 
 /// The hop with the least room for each packet that arrives there and each flow that shares it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,34 +51,55 @@ pub struct PathReport {
     /// Share of each queue that is not counted as room.
     reserve: f64,
     fresh_until: Time,
+    /// Whether its hops may be believed: their counts of flows do not go up and down as no count does.
+    steady: bool,
     verdict: Cause,
     tightest: Option<Tightest>,
     /// A queue has so little room that it may drop.
     scarce: bool,
-    /// The largest room of each hop so far: its limit, where it reports none.
-    largest: [(u32, u32); REMEMBERED],
+    /// How long the queues are together, where each hop says enough.
+    queues: Option<Nanos>,
+    known: [Known; REMEMBERED],
+}
+
+/// What is remembered of a hop.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    id: u32,
+    /// When it reported last; `None`: the place is free.
+    at: Option<Time>,
+    /// The largest room so far: its limit, where it reports none.
+    room: u32,
+    flows: u32,
+    /// Steps of its count of flows of late.
+    swings: f64,
 }
 
 impl PathReport {
     /// None yet. `reserve`: the share of each queue that is not counted as room.
     pub fn new(reserve: f64) -> Self {
-        let largest = [(0, 0); REMEMBERED];
+        let known = [Known::default(); REMEMBERED];
         let (fresh_until, verdict) = (Time::ZERO, Cause::Unknown);
-        Self { reserve, fresh_until, verdict, tightest: None, scarce: false, largest }
+        Self { reserve, fresh_until, steady: true, verdict, tightest: None, scarce: false, queues: None, known }
     }
 
     /// Takes a new report in.
     pub fn take(&mut self, telemetry: &Telemetry<'_>) {
-        self.fresh_until = telemetry.now + telemetry.fresh_for;
+        let swings =
+            telemetry.hops.iter().fold(0.0, |most: f64, hop| most.max(self.remember(telemetry.now, hop).swings));
+        self.steady = swings < SWINGS;
+        self.fresh_until = if self.steady { telemetry.now + telemetry.fresh_for } else { telemetry.now };
         self.verdict = telemetry.verdict;
         let compared = telemetry.hops.iter().filter(|hop| hop.room_packets.is_some());
         let by_arrival = compared.clone().all(|hop| hop.arrival.is_some());
         let mut least = f64::INFINITY;
         (self.tightest, self.scarce) = (None, false);
+        let waits = telemetry.hops.iter().map(queue);
+        self.queues = waits.reduce(|all, queue| Some(all? + queue?)).flatten();
         for hop in compared {
             let room = hop.room_packets.unwrap_or(0);
-            let largest = self.remember(hop.id, room);
-            let limit = f64::from(hop.limit_packets.unwrap_or(largest));
+            let largest = self.known.iter().find(|known| known.id == hop.id && known.at.is_some());
+            let limit = f64::from(hop.limit_packets.unwrap_or(largest.map_or(room, |known| known.room)));
             let room = f64::from(room);
             let scale = if limit < 20.0 { 0.5 } else { 1.0 };
             if room < scale * SCARCE.0.max(SCARCE.1 * limit) {
@@ -104,12 +130,20 @@ impl PathReport {
         }
     }
 
-    /// The largest room that the hop has reported, `room` included; `room` where there is no place to remember it.
-    fn remember(&mut self, id: u32, room: u32) -> u32 {
-        let free = |slot: &&mut (u32, u32)| slot.0 == id || slot.1 == 0;
-        let Some(slot) = self.largest.iter_mut().find(free) else { return room };
-        *slot = (id, slot.1.max(room));
-        slot.1
+    /// What is known of the hop, with this report; where there is no place for it, that alone.
+    fn remember(&mut self, now: Time, hop: &Hop) -> Known {
+        let flows = hop.flows.unwrap_or(1).max(1);
+        let newest = Known { id: hop.id, at: Some(now), room: hop.room_packets.unwrap_or(0), flows, swings: 0.0 };
+        let place = |known: &&mut Known| known.id == hop.id || known.at.is_none();
+        let Some(known) = self.known.iter_mut().find(place) else { return newest };
+        let Some(at) = known.at.filter(|_| known.id == hop.id) else {
+            *known = newest;
+            return newest;
+        };
+        let swing = flows / SWING >= known.flows || known.flows / SWING >= flows;
+        let swings = known.swings * libm::exp(-(now - at).as_secs_f64()) + f64::from(u8::from(swing));
+        *known = Known { room: known.room.max(newest.room), swings, ..newest };
+        *known
     }
 
     /// The report still counts.
@@ -127,11 +161,17 @@ impl PathReport {
         self.scarce
     }
 
+    /// How long the queues are together, while the report counts; `None` where some hop does not say enough.
+    pub fn queues(&self, now: Time) -> Option<Nanos> {
+        self.queues.filter(|_| self.is_fresh(now))
+    }
+
     /// Why `packets` were lost: what the datapath says of them, or else the newest verdict while it counts. Several causes are
-    /// none that could be spared.
+    /// none that could be spared, and hops that cannot be believed give none.
     pub fn cause(&self, now: Time, packets: &[Lost]) -> Cause {
         let mut known = packets.iter().map(|lost| lost.cause).filter(|cause| *cause != Cause::Unknown);
         match known.next() {
+            _ if !self.steady => Cause::Unknown,
             Some(Cause::Medium) if known.all(|cause| cause == Cause::Medium) => Cause::Medium,
             Some(Cause::Medium) => Cause::Congestion,
             Some(cause) => cause,
@@ -139,4 +179,11 @@ impl PathReport {
             None => Cause::Unknown,
         }
     }
+}
+
+/// How long the queue of a hop is.
+fn queue(hop: &Hop) -> Option<Nanos> {
+    let packets = hop.limit_packets.zip(hop.room_packets).map(|(limit, room)| limit.saturating_sub(room));
+    let bytes = hop.queue_bytes.or(packets.map(|packets| u64::from(packets) * HOP_PACKET_BYTES))?;
+    Some(hop.capacity.filter(|rate| *rate > Rate::ZERO)?.time_for(bytes))
 }

@@ -14,6 +14,7 @@ mod hosts;
 mod hpcc;
 mod icn;
 mod ledbat;
+mod lies;
 mod mdi;
 mod media;
 mod nodes;

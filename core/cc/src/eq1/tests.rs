@@ -6,6 +6,8 @@ use crate::testing::{ack, fill, open};
 use crate::units::{Rate, Time};
 
 const RTT: Nanos = Nanos::from_millis(20);
+/// The same with a full queue.
+const FULL: Nanos = Nanos::from_millis(55);
 
 fn packets_per_second(packets: u64) -> Rate {
     Rate::from_bytes_per_sec(packets * HOP_PACKET_BYTES)
@@ -50,7 +52,8 @@ fn one_flow_alone_uses_the_room_in_one_round() {
     assert!((growth(&mut reported(1.0, &[hop(60, 1500, 1)]), 30) - 30.0).abs() < 1e-9);
     // 33 a round trip, and room for 20 - 12 = 8: 8 packets in all.
     assert!((growth(&mut reported(1.0, &[hop(20, 1650, 1)]), 33) - 8.0).abs() < 1e-9);
-    assert_eq!(growth(&mut reported(1.0, &[hop(12, 1650, 1)]), 33), 0.0, "the reserve does not count as room");
+    let unknown = Hop { capacity: None, ..hop(12, 1650, 1) };
+    assert_eq!(growth(&mut reported(1.0, &[unknown]), 33), 0.0, "the reserve does not count as room");
 }
 
 #[test]
@@ -113,12 +116,12 @@ fn without_a_fresh_report_it_is_slow_start() {
 #[test]
 fn what_had_filled_the_room_ends_with_the_last_fresh_report() {
     let mut window = Window { cwnd: 80.0, ssthresh: f64::INFINITY };
-    let holds = |ms| reported(1.0, &[hop(5, 1650, 1)]).holds(&ack(Time::from_millis(ms), RTT, 1));
+    let holds = |ms| reported(1.0, &[hop(5, 1650, 1)]).holds(&ack(Time::from_millis(ms), FULL, 1));
     assert_eq!((holds(0), holds(100)), (Some(1.0), None));
     let mut start = reported(1.0, &[hop(5, 1650, 1)]);
-    start.on_ack(&ack(Time::from_millis(50), RTT, 1), &mut window);
+    start.on_ack(&ack(Time::from_millis(50), FULL, 1), &mut window);
     assert_eq!(window, Window { cwnd: 80.0, ssthresh: f64::INFINITY });
-    start.on_ack(&ack(Time::from_millis(100), RTT, 1), &mut window);
+    start.on_ack(&ack(Time::from_millis(100), FULL, 1), &mut window);
     assert_eq!(window, Window { cwnd: 80.0, ssthresh: 80.0 });
 }
 
@@ -126,6 +129,7 @@ fn what_had_filled_the_room_ends_with_the_last_fresh_report() {
 struct Reduced {
     controller: Box<dyn Controller>,
     now: Time,
+    rtt: Nanos,
 }
 
 impl Reduced {
@@ -142,7 +146,7 @@ impl Reduced {
             in_flight: prior_in_flight - mss,
             new_episode: true,
         });
-        Self { controller, now: Time::from_millis(1_000) }
+        Self { controller, now: Time::from_millis(1_000), rtt: FULL }
     }
 
     fn report(&mut self, hops: &[Hop]) {
@@ -158,7 +162,7 @@ impl Reduced {
             let una = self.now.as_nanos() / 1_000_000 * u64::from(Env::default().mss);
             let next = una + 20 * u64::from(Env::default().mss);
             fill(self.controller.as_mut(), self.now);
-            self.controller.on_ack(&Ack { una, next, ..ack(self.now, RTT, 1) });
+            self.controller.on_ack(&Ack { una, next, min_rtt: RTT, ..ack(self.now, self.rtt, 1) });
         }
     }
 
@@ -186,7 +190,7 @@ fn the_curve_stands_still_with_the_window() {
     held.run(10, full);
     held.now += Nanos::from_secs(2);
     held.report(&[full]);
-    held.controller.on_ack(&Ack { window_limited: false, ..ack(held.now, RTT, 1) });
+    held.controller.on_ack(&Ack { window_limited: false, ..ack(held.now, FULL, 1) });
     held.run(500, empty);
     free.run(500, empty);
     assert!((held.packets() - free.packets()).abs() < 0.1, "{} and {}", held.packets(), free.packets());
@@ -223,7 +227,7 @@ fn round_trips_without_room_cost_five_percent_up_to_fifteen() {
             flow.report(&[full]);
             let una = flow.now.as_nanos();
             let limited = spec.ends_with("off");
-            flow.controller.on_ack(&Ack { una, next: una + 1, window_limited: limited, ..ack(flow.now, RTT, 1) });
+            flow.controller.on_ack(&Ack { una, next: una + 1, window_limited: limited, ..ack(flow.now, FULL, 1) });
         }
         assert!(flow.packets() >= before, "{spec}");
     }
@@ -294,4 +298,16 @@ fn its_own_parameter_chooses_it() {
 fn a_threshold_at_the_start_ends_it() {
     let controller = "cubic:eq1=1,ssthresh=64".parse::<Spec>().unwrap().build(&Env::default());
     assert_eq!(controller.permit().threshold, 64 * u64::from(Env::default().mss));
+}
+
+#[test]
+fn a_queue_that_takes_longer_than_round_trips_holds_nothing_back() {
+    // 55 of 60 packets wait for 33.3 ms, 4 ms more than this.
+    for (rtt, held) in [(30, true), (29, false)] {
+        let mut flow =
+            Reduced { controller: "cubic:eq1=2".parse::<Spec>().unwrap().build(&Env::default()), ..Reduced::new() };
+        flow.rtt = Nanos::from_millis(rtt);
+        flow.run(20, hop(5, 1650, 1));
+        assert_eq!(flow.packets() == 10.0, held, "{rtt} ms: {}", flow.packets());
+    }
 }

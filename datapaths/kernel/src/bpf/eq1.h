@@ -10,6 +10,7 @@
  * - Room in packets, the arrival rate in packets per smoothed RTT; a fifth of the queue is not counted as room.
  * - The quotient is one at most: an increment of 1 never exceeds slow start.
  * - A round trip grows by the flow's share of the room at its start, times the increment; once only where the link is half busy.
+ * - A hop without room whose queue would take longer than a round trip does is not believed: it is as without a record then.
  * - Without a fresh record it is slow start; one that had filled the room before ends instead, where it is.
  * - Slow start ends where a whole round trip had no room.
  * - After it it is CUBIC, whose window and curve stand still while there is no room. In each round trip without room the window gives way by
@@ -71,18 +72,20 @@ arithmetic void eq1_reset(struct eq1 *e, u8 inc)
 	e->inc = inc;
 }
 
-/* The hop says what room it has. */
-arithmetic int eq1_knows(const struct pl_telemetry *r, const struct telemetry_flow *f)
-{
-	return telemetry_fresh(r, f->now_ns) && r->avail_pkts != TELEMETRY_UNKNOWN;
-}
-
 /* A', in packets. Where the queue's limit is not known, it is taken to be empty. */
 arithmetic u32 eq1_room(const struct pl_telemetry *r)
 {
 	u32 limit = r->limit_pkts == TELEMETRY_UNKNOWN ? r->avail_pkts : r->limit_pkts, reserve = limit / EQ1_RESERVE;
 
 	return r->avail_pkts > reserve ? smaller(r->avail_pkts - reserve, EQ1_ROOM_MAX) : 0;
+}
+
+/* The hop says what room it has. */
+arithmetic int eq1_knows(const struct pl_telemetry *r, const struct telemetry_flow *f)
+{
+	if (!telemetry_fresh(r, f->now_ns) || r->avail_pkts == TELEMETRY_UNKNOWN)
+		return 0;
+	return eq1_room(r) || telemetry_queue_us(r) <= f->srtt_us + TELEMETRY_TOO_LONG_US;
 }
 
 /* Packets that arrive at the hop in a round trip, of all flows, in millionths; where it does not say, as many windows as it has flows. */

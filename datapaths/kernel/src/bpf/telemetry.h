@@ -11,6 +11,7 @@
  *	G2	a second timeout in a row: congestion
  *	G3	many losses of the medium in a row: one of them counts as congestion
  *	G4	the hop's queue has next to no room, so that it may have dropped: congestion
+ *	G5	round trips are longer than the hop's queue explains, which lies or is not the one that is full: congestion
  */
 #ifndef PACELINE_TELEMETRY_H
 #define PACELINE_TELEMETRY_H
@@ -36,6 +37,11 @@
  */
 #define TELEMETRY_SCARCE 40u
 #define TELEMETRY_SHORT_QUEUE 20u
+
+/* G5: a queue explains round trips that are this much longer, and by twice what it takes to drain. As in core/cc/src/doubt.rs. */
+#define TELEMETRY_UNEXPLAINED_US 10000u
+/* A queue takes no longer than a round trip, and this. As there. */
+#define TELEMETRY_TOO_LONG_US 4000u
 
 /*
  * Round trips that were longer than the smallest for this long, and equal, while the hop's queue was empty, are the path's: of flights of which
@@ -200,6 +206,28 @@ arithmetic int telemetry_queue_stands(const struct pl_telemetry *r, const struct
 	return f->min_rtt_us && f->srtt_us > f->min_rtt_us + drain / parts;
 }
 
+/* The hop says how long its queue takes to drain. */
+arithmetic int telemetry_knows_queue(const struct pl_telemetry *r)
+{
+	return r->drain_us && r->avail_pkts != TELEMETRY_UNKNOWN && r->limit_pkts != TELEMETRY_UNKNOWN && r->limit_pkts;
+}
+
+/* How long it takes; 0 where it does not say. */
+arithmetic u32 telemetry_queue_us(const struct pl_telemetry *r)
+{
+	if (!telemetry_knows_queue(r) || r->avail_pkts >= r->limit_pkts)
+		return 0;
+	return (u32)((u64)r->drain_us * (r->limit_pkts - r->avail_pkts) / r->limit_pkts);
+}
+
+/* G5. */
+arithmetic int telemetry_is_unexplained(const struct pl_telemetry *r, const struct telemetry_flow *f)
+{
+	if (!telemetry_knows_queue(r) || !f->min_rtt_us)
+		return 0;
+	return f->srtt_us > f->min_rtt_us + 2 * (u64)telemetry_queue_us(r) + TELEMETRY_UNEXPLAINED_US;
+}
+
 /* G4. */
 arithmetic int telemetry_room_is_scarce(const struct pl_telemetry *r)
 {
@@ -217,7 +245,7 @@ arithmetic enum loss_cause telemetry_verdict(const struct pl_telemetry *r, const
 {
 	if (!telemetry_fresh(r, f->now_ns) || r->reports < TELEMETRY_REPORTS)
 		return LOSS_UNKNOWN;
-	if (telemetry_queue_stands(r, f, 1) || telemetry_room_is_scarce(r) || f->timeouts)
+	if (telemetry_queue_stands(r, f, 1) || telemetry_room_is_scarce(r) || telemetry_is_unexplained(r, f) || f->timeouts)
 		return LOSS_CONGESTION;
 	if (r->verdict == LOSS_MEDIUM || r->verdict == LOSS_CONGESTION)
 		return (enum loss_cause)r->verdict;

@@ -44,6 +44,7 @@ static void verdicts_and_guards(void)
 	CHECK(decide(r, f) == LOSS_UNKNOWN);
 	/* G1: the queue of 36 ms stands full; 50 ms where it is not known. */
 	f = flow();
+	r.avail_pkts = 30;
 	f.srtt_us = 56363;
 	CHECK(decide(r, f) == LOSS_MEDIUM);
 	f.srtt_us++;
@@ -62,6 +63,20 @@ static void verdicts_and_guards(void)
 	f = flow();
 	f.timeouts = 1;
 	CHECK(decide(r, f) == LOSS_CONGESTION);
+	/* G5: an empty queue explains 10 ms, one of 6 packets 7272 us more. */
+	r = record(LOSS_MEDIUM, 60);
+	f = flow();
+	f.srtt_us = 30 * MS;
+	CHECK(decide(r, f) == LOSS_MEDIUM);
+	f.srtt_us++;
+	CHECK(decide(r, f) == LOSS_CONGESTION);
+	r.avail_pkts = 54;
+	f.srtt_us = 37272;
+	CHECK(decide(r, f) == LOSS_MEDIUM);
+	f.srtt_us++;
+	CHECK(decide(r, f) == LOSS_CONGESTION);
+	r.limit_pkts = 0;
+	CHECK(decide(r, f) == LOSS_MEDIUM);
 }
 
 static void one_of_many_in_a_row_is_congestion(void)
