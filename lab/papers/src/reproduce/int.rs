@@ -7,6 +7,7 @@
 //! bottleneck and the lossy link.
 
 mod classifier;
+mod lies;
 mod relation;
 mod run;
 mod sharing;
@@ -36,6 +37,7 @@ pub(super) const PAPER: Paper = Paper {
         experiment("fig7", "Fig 7", "Start-up by the room of the hops", start::conduct),
         experiment("classifier", "Classifier", "Which losses were the medium's", classifier::conduct),
         experiment("sharing", "Sharing", "Who shares with whom", sharing::conduct),
+        experiment("lies", "Lies", "Hops that say what is not so", lies::conduct),
     ],
     page: None,
 };
