@@ -342,7 +342,8 @@ mod tests {
             (clocks.to_string(), clocks.drift_ppm)
         };
         // What queues add is above the smallest of each ten seconds.
-        let fast: Vec<(u64, i32)> = (0..41).map(|s| (s, -7_000 + 25 * s as i32 + 900 * (s % 10 != 0) as i32)).collect();
+        let fast: Vec<(u64, i32)> =
+            (0..41).map(|s| (s, -7_000 + 25 * s as i32 + 900 * i32::from(s % 10 != 0))).collect();
         let (text, drift) = said(&fast, true);
         assert!(text.starts_with("delays are negative: the sink's clock is 6.000 ms and more behind"), "{text}");
         assert!(drift.is_some_and(|ppm| (ppm - 25.0).abs() < 1e-6), "{drift:?}");
