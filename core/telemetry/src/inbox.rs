@@ -1,6 +1,6 @@
 //! Reports on their way to senders in other threads of a process.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ const WAITING: usize = 64;
 
 /// Where the senders of a process get the reports of their flows. A clone is the same.
 #[derive(Clone, Default)]
-pub struct ReportInboxes(Arc<Mutex<HashMap<Tuple, SyncSender<FlowReport>>>>);
+pub struct ReportInboxes(Arc<Mutex<BTreeMap<Tuple, SyncSender<FlowReport>>>>);
 
 /// The reports of one flow, in the thread of its sender.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl ReportInboxes {
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Tuple, SyncSender<FlowReport>>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Tuple, SyncSender<FlowReport>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
