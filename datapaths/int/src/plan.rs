@@ -121,7 +121,7 @@ impl SourcePlan {
             });
             if here {
                 let tuple = Tuple { src: *local.ip(), dst: *remote.ip(), sport: local.port(), dport: remote.port() };
-                let segment = u32::try_from(one.info.mss).unwrap_or(u32::MAX);
+                let segment = one.info.mss;
                 let left_out_by = left_out_by(options, &tuple, one, cgroups.as_deref());
                 let longest = segment.saturating_add(HEADERS + options.profile.header_octets(options.hops) as u32);
                 flows.push(PlannedFlow { tuple, left_out_by, segment, fits: longest <= mtu });

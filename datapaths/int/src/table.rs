@@ -168,7 +168,7 @@ mod tests {
     fn flows_that_were_silent_longest_make_place() {
         let mut table = Table::new(16, true);
         for port in 0..100 {
-            table.arrive(Time::from_nanos(u64::from(port) * 1000), tuple(port), &header(0), 1, 0);
+            table.arrive(Time::from_nanos(u64::from(port) * 1000), tuple(port), (&header(0), 62), 1, 0);
             assert!(table.len() <= 16);
         }
         assert_eq!(table.forgotten, 100 - table.len() as u64);
@@ -183,8 +183,8 @@ mod tests {
         let mut reports = Vec::new();
         let at = |seconds| Time::ZERO + Nanos::from_secs(seconds);
         table.poll(at(100), &mut reports);
-        table.arrive(at(100), tuple(1), &header(0), 1, 0);
-        table.arrive(at(101), tuple(2), &header(0), 1, 0);
+        table.arrive(at(100), tuple(1), (&header(0), 62), 1, 0);
+        table.arrive(at(101), tuple(2), (&header(0), 62), 1, 0);
         table.poll(at(160), &mut reports);
         assert_eq!(table.len(), 1);
         table.poll(at(220), &mut reports);
@@ -198,7 +198,7 @@ mod tests {
         for millis in 0..1000 {
             let now = Time::from_nanos(millis * 1_000_000);
             // Each leaves one out: a gap, which asks for a report at once.
-            table.arrive(now, tuple(1), &header(millis as u32 * 2), 1, 0);
+            table.arrive(now, tuple(1), (&header(millis as u32 * 2), 62), 1, 0);
             table.poll(now, &mut reports);
         }
         assert!(reports.len() > 50 && reports.len() <= 211, "{}", reports.len());

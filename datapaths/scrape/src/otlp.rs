@@ -90,9 +90,8 @@ fn sample(line: &str, name: &str) -> Option<(Vec<Value>, f64)> {
     let rest = line.strip_prefix(name).filter(|_| !name.is_empty())?;
     let rest = rest.strip_prefix("_total").unwrap_or(rest);
     let mut labels = Vec::new();
-    let mut rest = match rest.strip_prefix('{') {
-        None => return Some((labels, rest.strip_prefix(' ')?.split(' ').next()?.parse().ok()?)),
-        Some(inner) => inner,
+    let Some(mut rest) = rest.strip_prefix('{') else {
+        return Some((labels, rest.strip_prefix(' ')?.split(' ').next()?.parse().ok()?));
     };
     loop {
         let (key, quoted) = rest.split_once("=\"")?;
