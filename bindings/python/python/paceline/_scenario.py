@@ -137,6 +137,8 @@ class Telemetry(TypedDict, total=False):
     late: str
     drop: Share
     impostor: str
+    lie: str
+    lie_from: str
     bus: str
 
 
