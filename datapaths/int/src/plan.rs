@@ -34,9 +34,9 @@ pub struct NodeCost {
 
 /// As docs/results/telemetry.md has them, on the way; a test compares.
 pub const COSTS: [NodeCost; 3] = [
-    NodeCost { role: "source", packet_ns: 243, buffer_ns: 264 },
-    NodeCost { role: "hop", packet_ns: 186, buffer_ns: 199 },
-    NodeCost { role: "sink", packet_ns: 302, buffer_ns: 326 },
+    NodeCost { role: "source", packet_ns: 275, buffer_ns: 200 },
+    NodeCost { role: "hop", packet_ns: 201, buffer_ns: 160 },
+    NodeCost { role: "sink", packet_ns: 359, buffer_ns: 291 },
 ];
 
 /// A profile on this path.

@@ -105,6 +105,8 @@ fn packets_on_the_wire_are_whole_and_fit() {
     }
     // Every packet with data has a number; the segments of a buffer share one.
     assert!(numbers.len() >= 200_000 / 1380);
+    // A retransmission, or another processor, may pass a buffer that is being cut.
+    numbers.sort_unstable();
     let mut expected = 0;
     for pair in numbers.chunk_by(|a, b| a.0 == b.0) {
         assert_eq!((pair[0].0, pair.len()), (expected, usize::from(pair[0].1)), "{numbers:?}");

@@ -196,9 +196,14 @@ fn equation_one_waits_for_room() {
     let Some(_held) = load(test, &names) else { return };
     beside(names, |name| {
         // A fifth of 60 leaves no room: the initial window, of which the path could take nine, gives way by 5 % in three round trips.
-        let (full, span) = (PathRecord { avail_pkts: Some(12), ..medium() }, Duration::from_secs(3));
+        let (drain, span) = (Some(Nanos::from_millis(20)), Duration::from_secs(3));
+        let full = PathRecord { avail_pkts: Some(12), drain, ..medium() };
         let waiting = told(name, &PATH, full, span, span);
         assert!(window(&waiting) == 8, "{name}: {}", window(&waiting));
+        // Of a queue that would take longer than a round trip does it is not believed.
+        let lies = PathRecord { drain: Some(Nanos::from_millis(100)), ..full };
+        let doubting = told(name, &PATH, lies, span, span);
+        assert!(window(&doubting) > 15, "{name}: {}", window(&doubting));
         let room = told(name, &PATH, PathRecord { avail_pkts: Some(60), ..full }, span, span);
         // 12 are a fifth of the room; how far it goes beyond depends on how soon HyStart ends slow start.
         assert!(window(&room) > 15, "{name}: {}", window(&room));
