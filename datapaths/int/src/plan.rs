@@ -34,9 +34,9 @@ pub struct NodeCost {
 
 /// As docs/results/telemetry.md has them, on the way; a test compares.
 pub const COSTS: [NodeCost; 3] = [
-    NodeCost { role: "source", packet_ns: 275, buffer_ns: 200 },
-    NodeCost { role: "hop", packet_ns: 201, buffer_ns: 160 },
-    NodeCost { role: "sink", packet_ns: 359, buffer_ns: 291 },
+    NodeCost { role: "source", packet_ns: 396, buffer_ns: 383 },
+    NodeCost { role: "hop", packet_ns: 292, buffer_ns: 261 },
+    NodeCost { role: "sink", packet_ns: 605, buffer_ns: 622 },
 ];
 
 /// A profile on this path.
