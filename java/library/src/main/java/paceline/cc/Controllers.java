@@ -34,6 +34,12 @@ public final class Controllers {
                     50,
                     "5",
                     "Linux tcp_cubic.c: cnt <= 20; RFC 9438 has 0"),
+            Param.choice(
+                    "packets",
+                    "how windows are counted",
+                    new String[] {"parts", "whole"},
+                    "parts",
+                    "RFC 9438 has parts; whole as Linux tcp_cubic.c, for comparisons with the kernel"),
             ECN) {
         @Override
         Controller make(Params params, Env env) {

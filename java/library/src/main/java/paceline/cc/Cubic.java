@@ -19,6 +19,9 @@ final class Cubic extends Policy {
     private final boolean renoFriendly;
     /** Least growth in a round trip until the first loss, as a share of the window (Linux: {@code cnt <= 20}). */
     private final double opening;
+    /** Windows are of whole packets, and grow by the counts of Linux; null where they are not. */
+    private final WholePackets whole;
+
     private final Ecn ecn;
 
     private final Curve curve = new Curve();
@@ -85,8 +88,42 @@ final class Cubic extends Policy {
         fastConvergence = params.on("fast_convergence");
         renoFriendly = params.on("reno_friendly");
         opening = params.number("opening") / 100.0;
+        whole = params.word("packets").equals("whole") ? new WholePackets() : null;
         ecn = params.ecn();
         mss = env.mss;
+    }
+
+    boolean begun() {
+        return curve.begun;
+    }
+
+    boolean renoFriendly() {
+        return renoFriendly;
+    }
+
+    double beta() {
+        return beta;
+    }
+
+    void begin(long now, double cwnd) {
+        curve.begin(now, cwnd, c);
+    }
+
+    /** The window that the curve has {@code ahead} nanoseconds from now; its distance from the plateau is of whole packets. */
+    double wholeTarget(long now, long ahead) {
+        double t = Units.seconds(Units.plus(Units.since(now, curve.start), ahead));
+        double above = curve.at(t, c) - curve.origin;
+        return curve.origin + (above < 0.0 ? Math.ceil(above) : Math.floor(above));
+    }
+
+    /** Least growth in a round trip as a share of the window: zero after the first loss. */
+    double least() {
+        return curve.max > 0.0 ? 0.0 : opening;
+    }
+
+    /** As windows are counted. */
+    private double counted(double packets) {
+        return whole == null ? packets : WholePackets.floor(packets);
     }
 
     /** Reno's growth that gives, with this beta, the throughput of Reno (section 4.3, equation 4). */
@@ -114,6 +151,10 @@ final class Cubic extends Policy {
     void grow(Ack ack, Window window) {
         double cwnd = window.cwnd;
         double acked = ack.packetsOf(mss);
+        if (whole != null) {
+            window.cwnd += whole.grow(ack.now, minRtt < Units.NEVER ? minRtt : 0, acked, cwnd, this);
+            return;
+        }
         if (!curve.begun) {
             curve.begin(ack.now, cwnd, c);
         }
@@ -129,8 +170,7 @@ final class Cubic extends Policy {
             double target = Math.max(cwnd, Math.min(curve.at(t + Units.seconds(ahead), c), TARGET_LIMIT * cwnd));
             grown = cwnd + acked * (target - cwnd) / cwnd;
         }
-        double least = curve.max > 0.0 ? 0.0 : opening;
-        window.cwnd = Math.max(grown, cwnd + acked * least);
+        window.cwnd = Math.max(grown, cwnd + acked * least());
     }
 
     /** The curve's time stands still while the window does not limit the flow. */
@@ -147,19 +187,21 @@ final class Cubic extends Policy {
         double fromPlateau = ahead - k;
         double curved = origin + c * fromPlateau * fromPlateau * fromPlateau;
         double target = Math.max(maxFlight, Math.min(curved, TARGET_LIMIT * maxFlight));
-        double least = curve.max > 0.0 ? 0.0 : opening;
-        return Math.max(Math.max(target, maxFlight + 1.0), (1.0 + least) * maxFlight);
+        return Math.max(Math.max(target, maxFlight + 1.0), (1.0 + least()) * maxFlight);
     }
 
     @Override
     double reduce(Window window) {
-        double cwnd = window.cwnd;
+        double cwnd = counted(window.cwnd);
         before.copyFrom(curve);
+        if (whole != null) {
+            whole.forgetPart();
+        }
         boolean shrinking = fastConvergence && cwnd < curve.max;
-        curve.max = shrinking ? cwnd * (1.0 + beta) / 2.0 : cwnd;
+        curve.max = shrinking ? counted(cwnd * (1.0 + beta) / 2.0) : cwnd;
         curve.prior = cwnd;
         curve.begun = false;
-        return beta * cwnd;
+        return counted(beta * cwnd);
     }
 
     @Override
@@ -167,6 +209,9 @@ final class Cubic extends Policy {
         curve.max = 0.0;
         curve.begun = false;
         minRtt = Units.NEVER;
+        if (whole != null) {
+            whole.clear();
+        }
     }
 
     @Override
