@@ -3,12 +3,12 @@
 //! wins, and none that is older than the one that was seen.
 #![no_main]
 
+use ed25519_dalek::SigningKey;
 use libfuzzer_sys::fuzz_target;
 use paceline_cc::{Env, Nanos, Spec, Time};
 use paceline_icn::name::NameKind;
 use paceline_icn::wire::{UnitHead, UnitRequest};
 use paceline_icn::{Fetch, FetchConfig, FetchFailed, Manifest, Name, Output, SignedRecord, UNIT};
-use ring::signature::Ed25519KeyPair;
 
 /// Seconds of Unix time at which the name is asked for.
 const UNIX: u64 = 1000;
@@ -16,8 +16,7 @@ const UNIX: u64 = 1000;
 /// The record of a source, by four bytes, and its version where it is genuine and good.
 fn record(what: [u8; 4]) -> ([u8; UNIT], Option<u64>) {
     let [version, expires, kind, place] = what;
-    let key =
-        Ed25519KeyPair::from_seed_unchecked(&[if kind == 0 { 2 } else { 1 }; 32]).expect("any 32 bytes are a seed");
+    let key = SigningKey::from_bytes(&[if kind == 0 { 2 } else { 1 }; 32]);
     let target = Name::new(NameKind::Object, [version; 32]);
     let expires = UNIX - 4 + u64::from(expires % 8);
     let record = SignedRecord::sign(&key, "news", version.into(), expires, target).expect("a good label");
@@ -32,7 +31,7 @@ fn record(what: [u8; 4]) -> ([u8; UNIT], Option<u64>) {
 
 /// A fetch of the signed name from a source for each of `records`, which has seen version `known`.
 fn signed(known: u64, records: &[([u8; UNIT], Option<u64>)]) {
-    let key = Ed25519KeyPair::from_seed_unchecked(&[1; 32]).expect("any 32 bytes are a seed");
+    let key = SigningKey::from_bytes(&[1; 32]);
     let name =
         SignedRecord::sign(&key, "news", 1, 1, Name::new(NameKind::Object, [0; 32])).expect("a good label").name();
     let config = FetchConfig { unix_s: UNIX, known_version: known, ..FetchConfig::default() };

@@ -1,8 +1,8 @@
 //! Hashes of units: SHA-256 over a tag and the unit's bytes. The tag says what the unit is, so that bytes of one kind never
 //! pass as bytes of another: an index unit as data, or the reverse (RFC 9162, section 2.1.1, for the same reason).
 
-use ring::digest::{Context, SHA256};
-use ring::hmac;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
 
 /// What is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,20 +22,27 @@ pub type UnitHash = fn(Tag, &[u8]) -> [u8; 32];
 
 /// The hash of a unit.
 pub fn hash_of_unit(tag: Tag, bytes: &[u8]) -> [u8; 32] {
-    let mut context = Context::new(&SHA256);
-    context.update(&[tag as u8]);
-    context.update(bytes);
-    let mut hash = [0; 32];
-    hash.copy_from_slice(context.finish().as_ref());
-    hash
+    Sha256::new().chain_update([tag as u8]).chain_update(bytes).finalize().into()
+}
+
+/// HMAC-SHA-256 with a key of at most a block, 64 bytes (RFC 2104: zeros make it one).
+pub(crate) fn keyed<const N: usize>(key: &[u8; N]) -> Hmac<Sha256> {
+    const { assert!(N <= 64) }
+    let mut block = [0; 64];
+    block[..N].copy_from_slice(key);
+    Hmac::new(&block.into())
+}
+
+/// The MAC of what a keyed one has seen.
+pub(crate) fn mac(keyed: Hmac<Sha256>) -> [u8; 32] {
+    keyed.finalize().into_bytes().into()
 }
 
 /// The number of a `purpose` from a seed that was drawn at random: who knows some of them knows neither the seed nor the others
 /// (HMAC-SHA-256, of which these are the first 64 bits).
 pub(crate) fn derived(seed: u64, purpose: u64) -> u64 {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, &seed.to_be_bytes());
-    let tag = hmac::sign(&key, &purpose.to_be_bytes());
-    tag.as_ref().first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
+    let mac = mac(keyed(&seed.to_be_bytes()).chain_update(purpose.to_be_bytes()));
+    mac.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
 }
 
 #[cfg(test)]

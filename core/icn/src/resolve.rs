@@ -17,8 +17,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use ring::hmac;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 
+use crate::hash::{self, keyed};
 use crate::name::{NAME_BYTES, Name, NoName};
 
 mod registry;
@@ -143,17 +145,17 @@ pub enum BadResolve {
 
 /// The key that service and routers share.
 #[derive(Clone, Debug)]
-pub struct ResolveKey(hmac::Key);
+pub struct ResolveKey(Hmac<Sha256>);
 
 impl ResolveKey {
     /// From 32 secret bytes.
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
+        Self(keyed(secret))
     }
 
     fn mac(&self, bytes: &[u8]) -> [u8; MAC_BYTES] {
-        let tag = hmac::sign(&self.0, bytes);
-        std::array::from_fn(|at| tag.as_ref()[at])
+        let mac = hash::mac(self.0.clone().chain_update(bytes));
+        std::array::from_fn(|at| mac[at])
     }
 
     fn fits(&self, bytes: &[u8], mac: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 //! The signed name is the hash of the publisher's key and a label, so that a record certifies itself as an object does. It has
 //! a version, which only grows, and an expiry, so that a server of an old one is found out sooner or later.
 
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
 use crate::UNIT;
 use crate::hash::{Tag, hash_of_unit};
@@ -93,20 +93,11 @@ impl SignedRecord {
     ///
     /// # Errors
     /// [`BadRecord::Label`], and [`BadRecord::Target`] where the target is not an object.
-    pub fn sign(
-        key: &Ed25519KeyPair,
-        label: &str,
-        version: u64,
-        expires: u64,
-        target: Name,
-    ) -> Result<Self, BadRecord> {
-        let mut public = [0; 32];
-        public.copy_from_slice(key.public_key().as_ref());
-        let signature = [0; SIGNATURE];
+    pub fn sign(key: &SigningKey, label: &str, version: u64, expires: u64, target: Name) -> Result<Self, BadRecord> {
+        let (public, signature) = (key.verifying_key().to_bytes(), [0; SIGNATURE]);
         let mut record = Self { key: public, label: label.to_owned(), version, expires, target, signature };
         record.check()?;
-        let signature = key.sign(&record.signed_part());
-        record.signature.copy_from_slice(signature.as_ref());
+        record.signature = key.sign(&record.signed_part()).to_bytes();
         Ok(record)
     }
 
@@ -187,8 +178,9 @@ impl SignedRecord {
             return Err(BadRecord::Name { found, wanted: *name });
         }
         self.check()?;
-        UnparsedPublicKey::new(&ED25519, &self.key)
-            .verify(&self.signed_part(), &self.signature)
+        let signature = Signature::from_bytes(&self.signature);
+        VerifyingKey::from_bytes(&self.key)
+            .and_then(|key| key.verify_strict(&self.signed_part(), &signature))
             .map_err(|_| BadRecord::Signature)?;
         if now >= self.expires {
             return Err(BadRecord::Expired { ago_s: now - self.expires });
@@ -220,8 +212,8 @@ mod tests {
 
     use super::*;
 
-    fn key(seed: u8) -> Ed25519KeyPair {
-        Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).expect("any 32 bytes are a seed")
+    fn key(seed: u8) -> SigningKey {
+        SigningKey::from_bytes(&[seed; 32])
     }
 
     fn target() -> Name {

@@ -7,9 +7,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use ring::hmac;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 use siphasher::sip::SipHasher24;
 
+use crate::hash::{self, keyed};
 use crate::wire::{AddressToken, TOKEN_BYTES};
 
 /// A token is good for this many seconds (RFC 9018 section 4.3).
@@ -47,7 +49,7 @@ pub enum AddressProof {
 
 /// The keys of a router.
 pub struct Secrets {
-    master: hmac::Key,
+    master: Hmac<Sha256>,
     /// The hour, and its key and the one before.
     hour: u64,
     keys: [[u8; 16]; 2],
@@ -56,7 +58,7 @@ pub struct Secrets {
 impl Secrets {
     /// Of `secret`, drawn at random by the caller.
     pub fn new(secret: &[u8; 32], unix_s: u64) -> Self {
-        let master = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let master = keyed(secret);
         let hour = unix_s / PERIOD;
         let keys = [derive(&master, hour), derive(&master, hour.wrapping_sub(1))];
         Self { master, hour, keys }
@@ -112,11 +114,9 @@ impl Secrets {
     }
 }
 
-fn derive(master: &hmac::Key, hour: u64) -> [u8; 16] {
-    let mut context = hmac::Context::with_key(master);
-    context.update(b"paceline icn tokens of the hour");
-    context.update(&hour.to_be_bytes());
-    context.sign().as_ref().first_chunk().copied().unwrap_or_default()
+fn derive(master: &Hmac<Sha256>, hour: u64) -> [u8; 16] {
+    let text = master.clone().chain_update(b"paceline icn tokens of the hour").chain_update(hour.to_be_bytes());
+    hash::mac(text).first_chunk().copied().unwrap_or_default()
 }
 
 /// Over version, key, seconds, port and address, of which IPv4's is mapped into IPv6's: 24 bytes.

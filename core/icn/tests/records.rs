@@ -1,17 +1,17 @@
 //! The record of a signed name, from one source and from several that have different ones.
 
+use ed25519_dalek::SigningKey;
 use paceline_cc::{Nanos, Time};
 use paceline_icn::name::{Name, NameKind};
 use paceline_icn::wire::MissingReason;
 use paceline_icn::{BadRecord, Fetch, FetchConfig, FetchFailed, Output, SignedRecord};
-use ring::signature::Ed25519KeyPair;
 
 use crate::common::origin::{Network, Object, Route};
 use crate::fetch::secs;
 
 /// Valid below 1000 s.
 fn record(version: u64) -> SignedRecord {
-    let key = Ed25519KeyPair::from_seed_unchecked(&[1; 32]).expect("any 32 bytes are a seed");
+    let key = SigningKey::from_bytes(&[1; 32]);
     let target = Name::new(NameKind::Object, [version as u8; 32]);
     SignedRecord::sign(&key, "news", version, 1000, target).expect("a good label")
 }

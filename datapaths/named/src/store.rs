@@ -18,10 +18,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use ed25519_dalek::SigningKey;
 use paceline_files::Draft;
 use paceline_icn::name::NameKind;
 use paceline_icn::{Name, SignedRecord};
-use ring::signature::Ed25519KeyPair;
 
 pub use check::Checked;
 pub use collection::{COLLECTION, Collection};
@@ -104,7 +104,7 @@ impl Store {
     /// When the record cannot be, the store has one of this or a later version, or it cannot be written.
     pub fn sign(
         &self,
-        key: &Ed25519KeyPair,
+        key: &SigningKey,
         label: &str,
         version: u64,
         expires: u64,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use paceline_cc::Nanos;
-use ring::digest::{SHA256, digest};
+use sha2::{Digest, Sha256};
 
 use super::name::{NAME, NdnName, SEGMENT};
 use super::tlv::{BadNdn, Elements, integer, only, put, put_integer};
@@ -162,7 +162,7 @@ impl<'a> NdnData<'a> {
         let name = NdnName::read(name.value)?;
         let signed_with = Elements::of(info.value, "signature").need(SIGNATURE_TYPE, "type")?;
         let signature = match integer(signed_with.value, "signature's type")? {
-            0 if digest(&SHA256, signed).as_ref() == value.value => Signature::Digest,
+            0 if Sha256::digest(signed).as_slice() == value.value => Signature::Digest,
             0 => return Err(BadNdn::Digest),
             other => Signature::Unchecked(other),
         };
@@ -171,9 +171,7 @@ impl<'a> NdnData<'a> {
 
     /// The digest of the whole packet, by which a name can ask for this one alone.
     pub fn digest(&self) -> [u8; 32] {
-        let mut hash = [0; 32];
-        hash.copy_from_slice(digest(&SHA256, self.whole).as_ref());
-        hash
+        Sha256::digest(self.whole).into()
     }
 
     /// The name that stands in its content, where it is metadata (RDR).
@@ -228,7 +226,7 @@ impl<'a> Produced<'a> {
         let kind = if let Signature::Unchecked(kind) = self.signature { kind } else { 0 };
         put_integer(&mut info, SIGNATURE_TYPE, kind);
         put(&mut value, SIGNATURE_INFO, &info);
-        let signature = if kind == 0 { digest(&SHA256, &value).as_ref().to_vec() } else { vec![0; 32] };
+        let signature = if kind == 0 { Sha256::digest(&value).to_vec() } else { vec![0; 32] };
         put(&mut value, SIGNATURE_VALUE, &signature);
         put(out, DATA, &value);
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use data_encoding::HEXLOWER;
-use ring::digest::{SHA256, digest};
+use sha2::{Digest, Sha256};
 
 use super::Record;
 
@@ -16,7 +16,7 @@ impl Record {
         determined.flows.iter_mut().for_each(|flow| flow.share = None);
         // Numbers, texts, and maps whose keys are texts: nothing that JSON lacks.
         let json = serde_json::to_vec(&determined).unwrap_or_default();
-        HEXLOWER.encode(&digest(&SHA256, &json).as_ref()[..8])
+        HEXLOWER.encode(&Sha256::digest(&json)[..8])
     }
 }
 
