@@ -7,7 +7,7 @@ import { AIMD, publish, readTraces, syntaxFault } from "./own.js";
 import { Path } from "./path.js";
 import { Picture } from "./picture.js";
 import { presets } from "./presets.js";
-import { Desk, Race, forget } from "./race.js";
+import { Desk, Race, forget, warm } from "./race.js";
 import { address, fromAddress } from "./share.js";
 import { takeAlong } from "./along.js";
 import { read, set } from "./toml.js";
@@ -243,6 +243,7 @@ const start = async () => {
   showSwitches();
   if (location.hash.length > 1 && !given) say("The address holds no race that can be read; this is the first lesson.");
   front = await new Desk().start();
+  warm();
   const [about] = await front.all({ ask: "about" });
   if (about?.told !== "about") throw new Error(`The module does not answer: ${about?.message ?? "nothing was told"}`);
   state.about = about;

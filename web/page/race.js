@@ -91,13 +91,16 @@ export class Desk {
   }
 }
 
+/** Desks without work, as promises. */
 let idle = [];
 /** Gives up the instances that wait: they know other controllers. */
 export const forget = () => {
-  for (const desk of idle) desk.end();
+  for (const desk of idle) desk.then((one) => one.end());
   idle = [];
 };
 const cores = () => Math.max(1, Math.min(navigator.hardwareConcurrency || 2, 16));
+/** A desk for each core, before a race asks. */
+export const warm = () => { idle.push(...Array.from({ length: cores() }, () => new Desk().start())); };
 
 /** Runs every contestant: the first run of each first, with its points; on `cancel()` nothing more is told. */
 export class Race {
@@ -125,7 +128,7 @@ export class Race {
     let desk;
     while (this.#tasks.length && !this.cancelled) {
       if (!desk || desk.over) {
-        desk = idle.pop() ?? (await new Desk().start());
+        desk = await (idle.pop() ?? new Desk().start());
         this.#busy.add(desk);
         if (this.cancelled) return desk.end();
       }
@@ -133,7 +136,7 @@ export class Race {
       if (task) await this.#run(desk, task);
     }
     this.#busy.delete(desk);
-    if (desk && !desk.over) idle.push(desk);
+    if (desk && !desk.over) idle.push(Promise.resolve(desk));
     return undefined;
   }
 
