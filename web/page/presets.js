@@ -150,7 +150,7 @@ export const presets = [
   },
   {
     id: "rtts", name: "Two round trips", scenario: rtts,
-    lesson: "Two flows share one queue: the one with the longer way gets much less, unless each has a queue of its own.",
+    lesson: "Two flows share one queue: the one with the longer way gets less than half as much, unless each has a queue of its own.",
     switches: [["One queue", [["down.queue", "droptail:bdp=1"]]], ["A queue each", [["down.queue", "fq_codel"]]]],
   },
   {
