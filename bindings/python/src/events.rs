@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use paceline_cc::observe::{Answers, Event, Observer};
 use paceline_cc::{Controller, Nanos, Pacing, Time};
 use paceline_experiment::{Layer, Moment, Subject, Tap};
-
-use crate::controller::values::known;
+use paceline_lab::guest::known;
 
 /// One event of one controller.
 #[derive(Debug, Default)]

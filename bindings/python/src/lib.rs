@@ -51,7 +51,7 @@ mod _paceline {
         table::Table,
         transfer::{Uploads, download, upload},
     };
-    use crate::{controller, error, gym};
+    use crate::{error, gym};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -59,7 +59,7 @@ mod _paceline {
         module.add("__version__", paceline_lab::version::VERSION)?;
         module.add("ScenarioError", module.py().get_type::<error::ScenarioError>())?;
         module.add("SCENARIO_KEYS", std::collections::BTreeMap::from(paceline_lab::scenario::keys()))?;
-        module.add("METHODS", controller::define::METHODS)?;
+        module.add("METHODS", paceline_lab::guest::METHODS)?;
         module.add("OBSERVATION", gym::OBSERVATION)?;
         module.add("FIGURES", gym::FIGURES)
     }

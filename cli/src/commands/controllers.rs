@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use paceline_cc::Ability;
 use paceline_cc::datapath::{DATAPATHS, Datapath, WAYS};
-use paceline_cc::entry::{Entry, Kind, Param, StartUpEntry};
-use paceline_cc::mdi::models::SHIPPED;
+use paceline_cc::entry::{Entry, Param, StartUpEntry};
 use paceline_cc::names::nearest;
 use paceline_cc::registry::{controllers, find};
 use paceline_cc::start_ups::START_UPS;
-use paceline_cc::{Ability, Spec};
 use paceline_conform::profile;
-use serde_json::{Value, json};
+use paceline_lab::listing::{self, carried, composes_with, vias, vias_of_start_up};
+use serde_json::Value;
 
 use super::count;
 use crate::exit::unless_failed;
@@ -164,72 +164,9 @@ fn parameters(text: &mut String, params: impl Iterator<Item = &'static Param> + 
 }
 
 fn as_json(item: &Item) -> Value {
-    let names = |abilities: &mut dyn Iterator<Item = Ability>| abilities.map(Ability::name).collect::<Vec<_>>();
     match item {
-        Item::Controller(entry) => json!({
-            "name": entry.name,
-            "summary": entry.summary,
-            "source": entry.source,
-            "needs": names(&mut entry.needs()),
-            "vias": vias(entry),
-            "params": entry.params().map(param_json).collect::<Vec<_>>(),
-        }),
-        Item::StartUp(entry) => json!({
-            "name": entry.name,
-            "summary": entry.summary,
-            "source": entry.source,
-            "controllers": composes_with(entry),
-            "needs": names(&mut entry.needs.iter().copied()),
-            "vias": vias_of_start_up(entry),
-            "params": entry.params.iter().map(param_json).collect::<Vec<_>>(),
-        }),
-        Item::Datapath(datapath) => json!({
-            "name": datapath.name,
-            "summary": datapath.summary,
-            "simulated": datapath.simulated,
-            "offers": names(&mut datapath.offers.iter().copied()),
-            "controllers": carried(datapath),
-        }),
+        Item::Controller(entry) => listing::controller(entry),
+        Item::StartUp(entry) => listing::start_up(entry),
+        Item::Datapath(datapath) => listing::datapath(datapath),
     }
-}
-
-fn param_json(param: &Param) -> Value {
-    let mut object = json!({
-        "name": param.name,
-        "unit": param.unit,
-        "default": param.default,
-        "source": param.source,
-    });
-    match param.kind {
-        Kind::Number { min, max } => {
-            object["min"] = json!(min);
-            object["max"] = json!(max);
-        }
-        Kind::Choice(words) => object["choices"] = json!(words),
-        Kind::Model => object["models"] = json!(SHIPPED.iter().map(|(name, _)| name).collect::<Vec<_>>()),
-    }
-    object
-}
-
-/// Whether the datapath carries the controller with its default parameters.
-fn fits(entry: &'static Entry, datapath: &'static Datapath) -> bool {
-    entry.name.parse::<Spec>().is_ok_and(|spec| datapath.carries(&spec).is_ok())
-}
-
-fn vias(entry: &'static Entry) -> Vec<&'static str> {
-    DATAPATHS.iter().filter(|datapath| fits(entry, datapath)).map(|datapath| datapath.name).collect()
-}
-
-fn vias_of_start_up(entry: &'static StartUpEntry) -> Vec<&'static str> {
-    let fits = |datapath: &&Datapath| entry.needs.iter().all(|need| datapath.offers(*need));
-    DATAPATHS.iter().filter(fits).map(|datapath| datapath.name).collect()
-}
-
-fn carried(datapath: &'static Datapath) -> Vec<&'static str> {
-    controllers().into_iter().filter(|entry| fits(entry, datapath)).map(|entry| entry.name).collect()
-}
-
-fn composes_with(start_up: &'static StartUpEntry) -> Vec<&'static str> {
-    let takes = |entry: &&Entry| entry.start.as_ref().is_some_and(|start| start.named(start_up.name).is_some());
-    controllers().into_iter().filter(takes).map(|entry| entry.name).collect()
 }

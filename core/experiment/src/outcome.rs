@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use paceline_cc::names::intern;
 use paceline_cc::{Distribution, Nanos, Time};
 use paceline_icn::RouterStats;
 use paceline_path::{Air, Count, DelaySplit, LinkStats};
 use paceline_transport::SenderStats;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::config::{Flow, Way};
 use crate::endpoints::NotSimulated;
@@ -115,7 +118,7 @@ impl FlowOutcome {
 pub const MAX_COMPLETIONS: usize = 20_000;
 
 /// Points over time, for plots. All vectors of one series have the same length, but those that are empty.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Time between two points; point `i` covers `(i * step, (i + 1) * step]`.
     pub step: Nanos,
@@ -128,7 +131,7 @@ pub struct Series {
 }
 
 /// Points over time for one flow.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// Index in [`crate::Config::flows`].
     pub index: usize,
@@ -145,7 +148,14 @@ pub struct FlowSeries {
     /// Smoothed RTT, ms.
     pub srtt_ms: Vec<Option<f64>>,
     /// The controller's own variables by name.
+    #[serde(deserialize_with = "named")]
     pub variables: BTreeMap<&'static str, Vec<Option<f64>>>,
+}
+
+/// Variables of a series that was written down.
+fn named<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<&'static str, Vec<Option<f64>>>, D::Error> {
+    let variables = BTreeMap::<String, _>::deserialize(from)?;
+    variables.into_iter().map(|(name, points)| Ok((intern(&name).map_err(D::Error::custom)?, points))).collect()
 }
 
 /// What one direction of a link did.

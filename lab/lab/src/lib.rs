@@ -3,8 +3,10 @@
 pub mod contestant;
 pub mod events;
 pub mod flow_logs;
+pub mod guest;
 pub mod input;
 pub mod journal;
+pub mod listing;
 pub mod mdi;
 pub mod measure;
 mod named;

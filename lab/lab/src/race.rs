@@ -129,11 +129,7 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
     notes.extend(of_programs(&runs));
     notes.extend(unseen(settings, &runs));
     notes.extend(unfired(scenario, &runs));
-    let summaries = Summary::all(runs.iter().map(|run| &run.record));
-    for run in &mut runs {
-        let name = run.record.contestant();
-        run.contestant = summaries.iter().position(|summary| summary.contestant == name).unwrap_or_default();
-    }
+    let summaries = summed(&mut runs);
     Ok(Race {
         name: scenario.name.clone(),
         title: titled(scenario, source.set()),
@@ -146,6 +142,16 @@ pub fn race_watched(source: &Source, settings: &Settings, progress: &dyn Progres
         failures,
         notes,
     })
+}
+
+/// A summary for each contestant of these runs, which learn their places among them.
+pub fn summed(runs: &mut [Run]) -> Vec<Summary> {
+    let summaries = Summary::all(runs.iter().map(|run| &run.record));
+    for run in runs {
+        let name = run.record.contestant();
+        run.contestant = summaries.iter().position(|summary| summary.contestant == name).unwrap_or_default();
+    }
+    summaries
 }
 
 /// What is to be known of figures of programs.
@@ -180,8 +186,8 @@ fn unfired(scenario: &Scenario, runs: &[Run]) -> Vec<String> {
     runs.iter().flat_map(of).collect()
 }
 
-/// A title may speak of a value that was set otherwise.
-fn titled(scenario: &Scenario, set: &[String]) -> String {
+/// One line for people: the scenario's title, or its name, and what was set otherwise, since a title may speak of that value.
+pub fn titled(scenario: &Scenario, set: &[String]) -> String {
     let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
     if set.is_empty() { title.clone() } else { format!("{title}; but {}", set.join(", ")) }
 }

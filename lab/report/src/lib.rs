@@ -105,6 +105,14 @@ pub fn write_records(records: &[Record], folder: &Path) -> Result<PathBuf, PageE
     store(folder, PAGE, &page)
 }
 
+/// The page of [`write()`] as a text.
+///
+/// # Errors
+/// [`PageError`] when the race has no runs.
+pub fn page(race: Raced<'_>) -> Result<String, PageError> {
+    render(&[&Data::of_race(race)])
+}
+
 /// Writes a file into a folder, made where it is missing.
 pub fn store(folder: &Path, name: &str, text: &str) -> Result<PathBuf, PageError> {
     let path = folder.join(name);

@@ -60,6 +60,9 @@ palette! {
     "other-3" "#2077a3" "#0e9796";
 }
 
+/// Style rules: `.c-NAME` sets `--c` for what lies inside, in light and dark.
+pub const STYLE: &str = palette_style!();
+
 /// How many colours at the end of the palette wait for unknown names.
 pub(crate) const RESERVE: usize = 4;
 

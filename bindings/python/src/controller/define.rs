@@ -1,36 +1,19 @@
 //! Classes as controllers of the registry.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_cc::entry::{Kind, Param, Params, Start};
-use paceline_cc::names::{NameError, intern};
-use paceline_cc::registry::{Definition, register};
-use paceline_cc::start_ups::{self, START_UPS};
-use paceline_cc::{Ability, Controller, Ecn, Env, Recovery};
+use paceline_cc::entry::Params;
+use paceline_cc::names::intern;
+use paceline_cc::registry::register;
+use paceline_cc::{Ecn, Env, Recovery};
+use paceline_lab::guest::{self, METHODS};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::Foreign;
-use super::started::Started;
 use crate::scenario;
-
-/// The methods that are called, by their names in Python.
-pub(crate) const METHODS: [&str; 12] = [
-    "on_sent",
-    "on_ack",
-    "on_loss",
-    "on_timeout",
-    "on_spurious",
-    "on_cause",
-    "on_restart",
-    "on_app_limited",
-    "on_telemetry",
-    "on_mss",
-    "on_tick",
-    "on_start_end",
-];
 
 /// A class that is a controller.
 pub(crate) struct Class {
@@ -46,20 +29,38 @@ pub(crate) struct Class {
     pub(crate) shown: Vec<(&'static str, Py<PyString>)>,
 }
 
-/// A checked parameter.
+/// A checked parameter, as Python has it.
 #[derive(IntoPyObjectRef)]
 pub(crate) enum Given {
     Number(f64),
     Word(&'static str),
 }
 
+impl From<guest::Given> for Given {
+    fn from(given: guest::Given) -> Self {
+        match given {
+            guest::Given::Number(number) => Self::Number(number),
+            guest::Given::Word(word) => Self::Word(word),
+        }
+    }
+}
+
 /// A parameter as Python declares it.
-#[derive(Clone, Debug, FromPyObject, PartialEq)]
+#[derive(FromPyObject)]
 pub(crate) enum Declared {
     /// Default, smallest, largest.
     Number(f64, f64, f64),
     /// Default, and all words.
     Word(String, Vec<String>),
+}
+
+impl From<Declared> for guest::Declared {
+    fn from(declared: Declared) -> Self {
+        match declared {
+            Declared::Number(default, min, max) => Self::Number(default, min, max),
+            Declared::Word(default, words) => Self::Word(default, words),
+        }
+    }
 }
 
 /// What was registered, by name. A notebook's cell is run again and again: the newest class counts, as long as its parameters
@@ -68,7 +69,7 @@ static CLASSES: Mutex<BTreeMap<String, Registered>> = Mutex::new(BTreeMap::new()
 
 /// Parameters, which stay, and the newest class.
 struct Registered {
-    params: Vec<(String, Declared)>,
+    params: Vec<(String, guest::Declared)>,
     class: Arc<Class>,
 }
 
@@ -156,6 +157,7 @@ pub(crate) fn register_controller(
         ecn,
         shown: shown.iter().map(named).collect::<PyResult<_>>()?,
     });
+    let params: Vec<(String, guest::Declared)> = params.into_iter().map(|(key, one)| (key, one.into())).collect();
     let mut classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = classes.get_mut(&name) {
         if known.params != params {
@@ -164,72 +166,23 @@ pub(crate) fn register_controller(
         known.class = made;
         return Ok(());
     }
-    let declared = params.iter().map(|(key, declared)| param(key, declared)).collect::<Result<_, NameError>>();
-    let declared = declared.map_err(|error| wrong(error.to_string()))?;
-    let start = start(&params);
-    let (key, kinds, starts) = (name.clone(), params.clone(), start.is_some());
-    let make = move |given: &Params, env: &Env| -> Box<dyn Controller> {
+    let (key, kinds) = (name.clone(), params.clone());
+    let make = move |given: &Params, env: &Env| {
         let class = CLASSES.lock().unwrap_or_else(PoisonError::into_inner).get(&key).map(|known| known.class.clone());
         let Some(class) = class else { unreachable!("a class is kept before its name can be known") };
-        let value = |(name, declared): &(String, Declared)| {
-            let value = match declared {
-                Declared::Number(..) => Given::Number(given.number(name)),
-                Declared::Word(..) => Given::Word(given.word(name)),
-            };
-            intern(name).ok().map(|name| (name, value))
-        };
-        let params: Vec<_> = kinds.iter().filter_map(value).collect();
-        let own = Foreign::new(class, env, &params);
-        if starts && given.word("start") != OWN {
-            return Box::new(Started::new(own, env, start_ups::start_up(given, env)));
-        }
-        Box::new(own)
+        let params: Vec<_> =
+            guest::given(&kinds, given).into_iter().map(|(name, given)| (name, given.into())).collect();
+        Foreign::guest(class, env, &params)
     };
-    let mut definition = Definition::new(name.clone(), make);
+    let definition = guest::definition(&name, "written in Python", ecn, &params, make);
+    let mut definition = definition.map_err(|error| wrong(error.to_string()))?;
     definition.summary = summary;
-    definition.source = "written in Python".to_owned();
-    definition.start = start;
-    definition.params = declared;
-    definition.needs = match ecn {
-        Ecn::Exact => vec![Ability::ExactMarks],
-        Ecn::L4s => vec![Ability::ExactMarks, Ability::Ect1],
-        Ecn::Off | Ecn::Classic => Vec::new(),
-    };
     register(definition).map_err(|error| PyValueError::new_err(error.to_string()))?;
     classes.insert(name, Registered { params, class: made });
     Ok(())
 }
 
-/// The start-up that a class has itself.
-const OWN: &str = "own";
-
-/// The start-ups that can stand before a class: all, unless it declares a parameter of a name that one of them has.
-fn start(params: &[(String, Declared)]) -> Option<Start> {
-    static NAMES: LazyLock<Vec<&'static str>> =
-        LazyLock::new(|| [OWN].into_iter().chain(START_UPS.iter().map(|start_up| start_up.name)).collect());
-    let of_start_ups = START_UPS.iter().flat_map(|start_up| start_up.params).map(|param| param.name);
-    let mut taken = of_start_ups.chain(["start"]);
-    if taken.any(|name| params.iter().any(|(own, _)| own == name)) {
-        return None;
-    }
-    let kind = Kind::Choice(NAMES.as_slice());
-    let param = Param::new("start", kind, OWN).with_unit("start-up").with_source("written in Python");
-    Some(Start::new(param, START_UPS))
-}
-
 /// Whether the controller of this name is written in Python.
 pub(crate) fn is_known(name: &str) -> bool {
     CLASSES.lock().unwrap_or_else(PoisonError::into_inner).contains_key(name)
-}
-
-/// As the registry has it.
-fn param(name: &str, declared: &Declared) -> Result<Param, NameError> {
-    let (kind, default) = match declared {
-        Declared::Number(default, min, max) => (Kind::Number { min: *min, max: *max }, default.to_string()),
-        Declared::Word(default, words) => {
-            let words: Vec<&'static str> = words.iter().map(|word| intern(word)).collect::<Result<_, _>>()?;
-            (Kind::Choice(words.leak()), default.clone())
-        }
-    };
-    Ok(Param::new(intern(name)?, kind, intern(&default)?).with_source("written in Python"))
 }

@@ -2,6 +2,7 @@
 
 use paceline_cc::{Distribution, Time};
 use paceline_experiment::{Config, Cross, Series};
+use serde::{Deserialize, Serialize};
 
 use super::{Record, rounded};
 use crate::contestant::Contestant;
@@ -10,7 +11,7 @@ use crate::run::Ended;
 use crate::scenario::{KeyError, Plan};
 
 /// One run of one contestant: its record, and what a report draws beside it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Run {
     /// Index of its contestant among those with a run, in the scenario's order.
     pub contestant: usize,

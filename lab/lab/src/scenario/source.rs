@@ -75,7 +75,7 @@ pub struct Plan {
     /// The draws by key.
     pub drawn: BTreeMap<String, String>,
     /// What is to be told of who races.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// What the scenario has in their places, by key.
     written: BTreeMap<String, Option<String>>,
     seed: Seed,

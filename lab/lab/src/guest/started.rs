@@ -1,6 +1,6 @@
-//! A start-up of paceline's before a controller in Python: `mine:start=hystart@udp`.
+//! A start-up of paceline's before a guest: `mine:start=hystart@udp`.
 //!
-//! While the start-up is in charge, it alone is informed, by the rules of [`WindowController`]. When it is over, the object in Python has
+//! While the start-up is in charge, it alone is informed, by the rules of [`WindowController`]. When it is over, the object has
 //! its window as `window` and `ssthresh`, is told by `on_start_end(now)`, and decides from then on; the loss, the mark or the timeout that
 //! ended the start-up is its first event. It does not give way to the start-up again.
 
@@ -10,13 +10,17 @@ use paceline_cc::{
     Telemetry, Time, Timeout,
 };
 
-use super::Foreign;
+/// An object that a start-up can stand before.
+pub trait Handed {
+    /// The start-up is over at this window, bytes: the object has it, and decides from now on.
+    fn take_over(&mut self, now: Time, window: u64);
+}
 
-/// A controller in Python behind a start-up.
-pub(super) struct Started {
+/// A guest behind a start-up.
+pub(super) struct Started<C> {
     /// Nothing once it is over.
     start: Option<WindowController<Handover>>,
-    object: Foreign,
+    object: C,
 }
 
 /// Stands where a policy would: the answer to what ends the start-up is the object's own.
@@ -38,9 +42,9 @@ impl Policy for Handover {
     fn describe(&self, _report: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-impl Started {
-    pub(super) fn new(object: Foreign, env: &Env, start: Box<dyn StartUp>) -> Self {
-        let handover = Handover(object.class.ecn);
+impl<C: Controller + Handed> Started<C> {
+    pub(super) fn new(object: C, env: &Env, ecn: Ecn, start: Box<dyn StartUp>) -> Self {
+        let handover = Handover(ecn);
         Self { start: Some(WindowController::new(env, start, handover)), object }
     }
 
@@ -75,7 +79,7 @@ impl Started {
     }
 }
 
-impl Controller for Started {
+impl<C: Controller + Handed> Controller for Started<C> {
     fn on_sent(&mut self, sent: &Sent) -> Stamp {
         self.first_mut().on_sent(sent)
     }
