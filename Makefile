@@ -23,7 +23,7 @@ tested = --workspace $(python) $(if $(filter quic,$(features)),,--exclude paceli
     --features '$(addprefix paceline-cli/,parquet $(if $(filter quic,$(features)),quic-noq) $(filter ebpf quic-s2n,$(features)))'
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-c install install-c deb dist demo test test-docs test-crates test-operators test-quic test-ebpf test-java test-python test-browser wheel site soak-alcc soak-shim fmt lint deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
+.PHONY: help build build-c install install-c deb dist demo test test-docs test-crates test-operators test-quic test-ebpf test-java test-python test-browser test-web web wheel site soak-alcc soak-shim fmt lint deny bench bench-emulators bench-alcc bench-java bench-instructions bench-tables fuzz docs validate validate-real reproduce clean packages image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { line = sprintf("make %-18s", $$1); n = split($$2, word, " "); \
@@ -67,12 +67,21 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 test: ## all tests; those of QUIC and of the kernel by FEATURES=quic,ebpf, of Java, Python and the browser where there is a JDK and Maven, a venv, a Chromium
 	@scripts/setup test
 	@scripts/setup $(if $(kernel),build,ebpf)
-	@scripts/test $(addprefix --also ,scripts/pack scripts/test-java scripts/test-python scripts/test-browser) $(QUIET) $(tested)
+	@scripts/test $(addprefix --also ,scripts/pack scripts/test-java scripts/test-python scripts/test-browser scripts/test-web) $(QUIET) $(tested)
 
 test-browser: ## clicks in the report of a small race, and axe, in a headless Chromium (needs node, chromium, and packages from npm)
 	@scripts/setup build
 	@$(CARGO) build $(QUIET) --locked -p paceline-cli
 	@scripts/test-browser
+
+test-web: ## records of the browser's module in node against the command's, for each scenario (needs node, and the target wasm32-unknown-unknown)
+	@scripts/setup build
+	@$(CARGO) build $(QUIET) --locked -p paceline-cli
+	@scripts/test-web
+
+web: ## the page that races in the browser, in target/web (needs the target wasm32-unknown-unknown)
+	@scripts/setup build
+	@scripts/web
 
 test-python: ## the Python package: wheel, types and tests in target/python (needs python3 with venv, and packages from PyPI)
 	@scripts/setup build
@@ -177,7 +186,7 @@ docs: ## the API's documentation, warnings are errors
 	@scripts/setup build
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(QUIET) --workspace --exclude paceline-kernel --exclude paceline-int --exclude paceline-store --no-deps --locked
 
-site: build ## the documentation as a site, in target/site: guides, design, results, controllers by runs, API of Rust, C, Java, Python
+site: build ## the documentation as a site, in target/site: guides, design, results, controllers by runs, API of Rust, C, Java, Python, races in the browser
 	@scripts/setup site
 	@scripts/site
 

@@ -14,7 +14,8 @@ fn root() -> PathBuf {
 fn crates() -> BTreeSet<String> {
     let below = |place: &str| fs::read_dir(root().join(place)).unwrap().map(|entry| entry.unwrap().path());
     let in_rooms = ["core", "datapaths", "lab", "bindings"].into_iter().flat_map(below);
-    let found = in_rooms.chain([root().join("cli")]).filter(|path| path.join("Cargo.toml").is_file());
+    let found =
+        in_rooms.chain([root().join("cli"), root().join("web")]).filter(|path| path.join("Cargo.toml").is_file());
     found.map(|path| path.strip_prefix(root()).unwrap().display().to_string()).collect()
 }
 
@@ -62,7 +63,7 @@ fn unsafe_code_stands_where_it_is_said() {
     let (_, said) = PAGE.split_once("- `unsafe` only in ").unwrap();
     let said: Vec<String> = quoted(said.split_once("\n- ").unwrap().0).flat_map(each).collect();
     let mut found = BTreeSet::new();
-    for room in ["core", "datapaths", "lab", "bindings", "cli"] {
+    for room in ["core", "datapaths", "lab", "bindings", "cli", "web"] {
         unsafe_files(&root().join(room), &mut found);
     }
     let unsaid: Vec<_> = found.iter().filter(|file| !said.iter().any(|place| file.starts_with(place))).collect();
