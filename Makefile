@@ -67,12 +67,13 @@ demo: build ## race twelve contestants over the shipped cellular path; report in
 test: ## all tests; those of QUIC and of the kernel by FEATURES=quic,ebpf, of Java, Python and the browser where there is a JDK and Maven, a venv, a Chromium
 	@scripts/setup test
 	@scripts/setup $(if $(kernel),build,ebpf)
-	@scripts/test $(addprefix --also ,scripts/pack scripts/test-java scripts/test-python scripts/test-browser scripts/test-web) $(QUIET) $(tested)
+	@scripts/test $(addprefix --also ,scripts/pack scripts/test-java scripts/test-python scripts/test-browser scripts/test-web) --also "scripts/test-browser --web" $(QUIET) $(tested)
 
-test-browser: ## clicks in the report of a small race, and axe, in a headless Chromium (needs node, chromium, and packages from npm)
+test-browser: ## clicks in the report of a small race, and in the page of make web where it was made, and axe, in a headless Chromium (needs node, chromium, and packages from npm)
 	@scripts/setup build
 	@$(CARGO) build $(QUIET) --locked -p paceline-cli
 	@scripts/test-browser
+	@scripts/test-browser --web
 
 test-web: ## records of the browser's module in node against the command's, for each scenario (needs node, and the target wasm32-unknown-unknown)
 	@scripts/setup build
