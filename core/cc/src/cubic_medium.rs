@@ -35,7 +35,7 @@
 
 use crate::controller::{Ack, Cause, Controller, Ecn, Env, Telemetry};
 use crate::cubic::{Cubic, PARAMS, START, Settings, params_with};
-use crate::doubt::is_unexplained;
+use crate::doubt::{UNEXPLAINED, is_unexplained};
 use crate::entry::{Entry, Home, Kind, ON_OFF, Param, Params};
 use crate::path_report::{PathReport, USUAL_DRAIN};
 use crate::path_rtt::PathRtt;
@@ -143,7 +143,8 @@ impl CubicMedium {
             return true;
         }
         let drain = self.report.tightest(now).map_or(USUAL_DRAIN, |hop| hop.drain);
-        let unexplained = self.report.queues(now).is_some_and(|queues| is_unexplained(self.longer(), queues));
+        let unexplained =
+            self.report.queues(now).is_some_and(|queues| is_unexplained(self.longer(), queues, UNEXPLAINED));
         !self.queues(drain) && !self.report.is_scarce() && !unexplained && self.spared < SPARED_IN_A_ROW
     }
 

@@ -16,31 +16,34 @@
 //! - *Bounds.* Never more than twice of what arrives, so that no start is faster than slow start, neither in rate nor, with its headroom, in
 //!   window; and never less than two packets in a round trip, so that a wrong report has no effect for long. Losses of other causes, and
 //!   every 33rd of the medium in a row, take 20 % off for some round trips.
-//! - *Doubt.* Where round trips are longer than the reported queues explain, the queue is at a hop that does not report, or the
-//!   reports lie: the flow is CUBIC for a while. So it is where more is sent than arrives, and half as much is lost, and at timeouts of a
-//!   flow that sends no more than two packets in a round trip, where the queue is full: they are too many there.
+//! - *Doubt.* Where round trips are longer than the reported queues explain, or do not show half of them, where more is sent than arrives and
+//!   half as much lost, where counts of flows go up and down at once, or where far more than the reports permit goes through
+//!   (`hops/trial.rs`), the flow is CUBIC until that is over for a while. So it is at timeouts of a flow that sends no more than two packets in
+//!   a round trip, where the queue is full: they are too many there.
 //! - Without a fresh report it is CUBIC from the window it has.
 
 mod burst;
 mod hop;
 mod rival;
+mod trial;
 
 use crate::controller::{
     Ack, Cause, Controller, Env, Loss, Lost, Nature, Pacing, Permit, Recovery, Remembered, Restart, Sent, Stamp,
     Telemetry, Timeout,
 };
 use crate::cubic::{Cubic, PARAMS, START, Settings};
-use crate::doubt::{Doubt, Round};
+use crate::doubt::{Doubt, Round, UNEXPLAINED};
 use crate::entry::{Entry, Home, Params};
 use crate::path_report::{HOP_PACKET_BYTES, OVERHEAD, PathReport};
 use crate::path_rtt::PathRtt;
 use crate::start_ups::start_up;
 use crate::units::{Nanos, Rate, Time};
-use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, WindowController};
+use crate::window::{INITIAL_WINDOW, MINIMUM_WINDOW, Window, WindowController};
 
 use burst::Burst;
 use hop::{Link, Own};
 use rival::Rival;
+use trial::Trial;
 
 /// Hops that are followed (our choice: paths of a limited domain are shorter).
 const MOST_HOPS: usize = 8;
@@ -78,6 +81,12 @@ const STALE: u64 = 16;
 /// A flow that sends this share of what it may is held back by nothing else (our choice: the other part is [`HEADROOM`]'s).
 const USED: f64 = 0.8;
 
+/// What gives no reason for doubt where the capacity of no link changes all the time (our choice: a radio that others use too holds packets back
+/// for longer).
+const UNEXPLAINED_BY_WIRES: Nanos = Nanos::from_millis(5);
+/// Reports that were believed for a shorter time leave CUBIC the window that it had before (our choice: some sawteeth of CUBIC).
+const BRIEF: Nanos = Nanos::from_secs(10);
+
 /// The controller.
 pub struct Hops {
     cubic: WindowController<Cubic>,
@@ -108,12 +117,18 @@ pub struct Hops {
     burst: Burst,
     round: Round,
     doubt: Doubt,
+    /// When reports began to be believed, and CUBIC's window then.
+    before: (Time, Window),
+    /// What the reports permit, in packets a second.
+    permitted: f64,
+    trial: Trial,
 }
 
 impl Hops {
     /// A flow of packets of `env.mss` bytes.
     pub fn new(env: &Env, cubic: WindowController<Cubic>) -> Self {
         Self {
+            before: (Time::ZERO, cubic.state()),
             cubic,
             mss: env.mss,
             report: PathReport::new(0.0),
@@ -134,6 +149,8 @@ impl Hops {
             burst: Burst::default(),
             round: Round::default(),
             doubt: Doubt::default(),
+            permitted: 0.0,
+            trial: Trial::default(),
         }
     }
 
@@ -160,7 +177,10 @@ impl Hops {
         let rival = self.rival.window().map_or(0.0, |window| window * self.weight() / self.srtt.as_secs_f64());
         // One that is about the share shows that the count is right, and that flows may only be answering each other.
         let share = if rival > RIVALS * share { rival } else { share * self.share_kept };
-        self.rate = share.min(arriving + room).min(RAMP * arriving).max(least);
+        // While round trips contradict the reports, no more is sent than arrives.
+        let ramp = if self.doubt.is_rising() { 1.0 } else { RAMP };
+        self.permitted = share.max(least);
+        self.rate = (self.permitted * self.trial.gain()).min(arriving + room).min(ramp * arriving).max(least);
         // A rate sample of a few acknowledgements that came together is too large, and what arrived in a round trip is not.
         let arrived = self.arrived[0].max(self.arrived[1]).max(INITIAL_WINDOW);
         let window = (self.rate / self.weight() * self.srtt.as_secs_f64()).min(RAMP * arrived);
@@ -194,19 +214,40 @@ impl Hops {
     /// Whether the reports say what to do at `now`. Where they no longer do, CUBIC goes on from the window that the rate asks for.
     fn steers(&mut self, now: Time) -> bool {
         let steers = now < self.fresh_until && self.doubt.is_over(now);
-        if self.steering && !steers {
-            // What a report that is not believed permitted above what arrives, it permitted wrongly.
-            let rate = if self.doubt.is_over(now) { self.rate } else { self.rate.min(self.arriving()) };
-            let window =
-                (rate / self.weight() * self.srtt.as_secs_f64()).min(self.cubic.state().cwnd).max(MINIMUM_WINDOW);
-            self.cubic.set(window, |flight| flight);
-            self.cubic.policy_mut().begin_at(window);
+        match (self.steering, steers) {
+            (true, false) => self.leave(now),
+            (false, true) => {
+                self.before = (now, self.cubic.state());
+                self.trial.begin(now);
+            }
+            _ => {}
         }
         self.steering = steers;
         if !steers {
             self.rival.end(now);
         }
         steers
+    }
+
+    /// CUBIC goes on: from the window that the rate asks for, or, of reports that are not believed any more, from what arrives in a round trip
+    /// of the empty path. Where they were believed for a moment, or held the flow back, CUBIC has the window that it had before; where it has
+    /// less now, by slow start.
+    fn leave(&mut self, now: Time) {
+        let believed = self.doubt.is_over(now);
+        let (rate, span) =
+            if believed { (self.rate, self.srtt) } else { (self.rate.min(self.arriving()), self.path.smallest()) };
+        let window = (rate / self.weight() * span.as_secs_f64()).min(self.cubic.state().cwnd).max(MINIMUM_WINDOW);
+        let (since, Window { cwnd, ssthresh }) = self.before;
+        if believed || (now - since > BRIEF && !self.doubt.held_back()) {
+            self.cubic.set(window, |flight| flight);
+            self.cubic.policy_mut().begin_at(window);
+            return;
+        }
+        self.cubic.set(window.min(cwnd), |flight| flight);
+        // A start-up that had not ended goes on.
+        let (threshold, plateau) = if cwnd < ssthresh { (ssthresh, 0.0) } else { (cwnd, cwnd) };
+        self.cubic.regain(threshold);
+        self.cubic.policy_mut().begin_at(plateau);
     }
 
     /// Measures.
@@ -222,18 +263,17 @@ impl Hops {
             let rate = sample.rate().as_bytes_per_sec() as f64 / f64::from(self.mss) * self.weight();
             self.delivered[0] = self.delivered[0].max(rate);
         }
-        if ack.una < self.round.end {
+        if !self.round.is_over(ack) {
             return;
         }
         self.share_kept = (self.share_kept + YIELD_BACK).min(1.0);
         self.limited = ack.window_limited || self.uses_rate(ack.now);
         self.judge(ack.now);
-        let count = self.round.count.wrapping_add(1);
-        if count.is_multiple_of(DELIVERY_ROUNDS) {
+        self.round = self.round.next(ack);
+        if self.round.count.is_multiple_of(DELIVERY_ROUNDS) {
             self.delivered = [0.0, self.delivered[0]];
             self.arrived = [0.0, self.arrived[0]];
         }
-        self.round = Round { end: ack.next, count, since: ack.now, ..Round::default() };
     }
 
     /// Whether the round trip brought what pacing permitted: the window alone does not say so, since a paced flow of a few packets in a
@@ -260,13 +300,30 @@ impl Hops {
         self.rate > OVERLOAD * self.arriving() && lost >= OVERLOAD_LEAST && lost > OVERLOAD_LOST * arrived
     }
 
-    /// A round trip is over: do the reported queues explain how long it was, and does the path take what they permit?
+    /// A round trip is over: do the reported queues explain how long it was, does the path take what they permit, and no more?
     fn judge(&mut self, now: Time) {
         if self.steering && self.is_overload() {
             self.doubt.begin(now);
         }
-        let judged = self.steering && self.doubt.is_over(now);
-        self.doubt.end_round(now, &self.round, self.path.smallest(), judged);
+        let (judged, smallest) = (self.steering && self.doubt.is_over(now), self.path.smallest());
+        let breathes = self.links.iter().any(|link| link.current && link.breathes());
+        let allowed = if breathes { UNEXPLAINED } else { UNEXPLAINED_BY_WIRES };
+        self.doubt.end_round(now, &self.round, smallest, allowed, judged);
+        if judged && self.takes_more(now, self.doubt.least_queues(now, &self.round, smallest)) {
+            self.doubt.repay(now);
+        }
+    }
+
+    /// Whether a trial shows that the path takes far more than the reports permit: the round trip that is over had a queue of this length at least.
+    fn takes_more(&mut self, now: Time, queue: Nanos) -> bool {
+        let Some((link, _)) = self.tightest().filter(|(link, _)| self.limited && !link.is_own_radio()) else {
+            self.trial.rest(now);
+            return false;
+        };
+        let capacity = link.capacity.unwrap_or(0.0);
+        let span = now - self.round.since;
+        let arrived = self.packets(self.round.arrived) * self.weight() / span.as_secs_f64();
+        self.trial.end_round(now, (span, queue), arrived, (self.permitted, capacity))
     }
 
     /// Losses: whether they are spared, or else what they leave of the rate. Where the sink gave no reason and every queue has room,
@@ -282,6 +339,7 @@ impl Hops {
             return;
         }
         self.spared = 0;
+        self.trial.rest(now);
         let flight = self.cubic.state().cwnd;
         self.rival.lose(now, flight, self.cubic.policy_mut());
         self.share_kept = (self.share_kept * YIELD).max(YIELD_LEAST);
@@ -374,8 +432,11 @@ impl Controller for Hops {
         }
         let delays = self.links.iter().filter(|link| link.current).filter_map(Link::delay);
         let reported = delays.fold(Nanos::ZERO, |sum, delay| sum + delay);
-        self.round.reported = self.round.reported.max(reported);
+        self.round.report(reported);
         self.fresh_until = if shared { now + telemetry.fresh_for } else { now };
+        if !self.report.is_fresh(now) {
+            self.doubt.begin(now);
+        }
         if self.steers(now) {
             self.contend(now);
             self.steer();

@@ -18,7 +18,7 @@ use crate::controller::{
     Timeout,
 };
 use crate::cubic::{Cubic, PARAMS as CUBIC_PARAMS, START, Settings, params_with};
-use crate::doubt::{Doubt, Round};
+use crate::doubt::{Doubt, Round, UNEXPLAINED};
 use crate::entry::{Entry, Home, Kind, Param, Params};
 use crate::max_flight::MaxFlight;
 use crate::path_report::{OVERHEAD, PathReport};
@@ -198,15 +198,14 @@ impl Hpcc {
             // Links carry headers too.
             self.links.deliver(sample.rate().mul_f64(1.0 + OVERHEAD / f64::from(self.mss)));
         }
-        if ack.una < self.round.end {
+        if !self.round.is_over(ack) {
             return;
         }
         let used = self.packets(self.round.arrived + self.round.lost) + 1.0;
         self.limited = ack.window_limited || used >= USED * self.window;
         let judged = self.steering && self.doubt.is_over(ack.now);
-        self.doubt.end_round(ack.now, &self.round, self.path.smallest(), judged);
-        let count = self.round.count.wrapping_add(1);
-        self.round = Round { end: ack.next, count, since: ack.now, ..Round::default() };
+        self.doubt.end_round(ack.now, &self.round, self.path.smallest(), UNEXPLAINED, judged);
+        self.round = self.round.next(ack);
     }
 }
 
@@ -274,7 +273,7 @@ impl Controller for Hpcc {
         }
         let Some((newest, span)) = self.links.take(telemetry, base) else { return };
         self.newest = newest;
-        self.round.reported = self.round.reported.max(self.links.delay());
+        self.round.report(self.links.delay());
         self.fresh_until = now + telemetry.fresh_for;
         if self.steers(now) {
             let weight = span.min(base).as_secs_f64() / base.as_secs_f64();

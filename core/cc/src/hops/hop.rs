@@ -256,7 +256,7 @@ impl Link {
         self.busy_since = None;
     }
 
-    fn breathes(&self) -> bool {
+    pub(super) fn breathes(&self) -> bool {
         self.breath > BREATHES
     }
 
@@ -359,8 +359,9 @@ impl Link {
         self.capacity.map(|capacity| self.rate(capacity))
     }
 
-    /// How long its queue is; `None` where the capacity is not known.
+    /// How long its queue is; `None` where the capacity is not known. Of a link that breathes what is found is a matter of the path.
     pub(super) fn delay(&self) -> Option<Nanos> {
-        self.capacity.map(|capacity| Nanos::from_secs_f64(self.queue / capacity))
+        let least = self.reported.filter(|_| self.breathes()).unwrap_or(0.0);
+        self.capacity.map(|capacity| Nanos::from_secs_f64(self.queue / capacity.max(least)))
     }
 }

@@ -96,6 +96,11 @@ impl<P: Policy> WindowController<P> {
         self.max_flight = max_flight;
     }
 
+    /// The window was smaller for a time for no good reason: the start-up brings it back to this many packets.
+    pub(crate) fn regain(&mut self, packets: f64) {
+        self.window.ssthresh = self.window.ssthresh.max(packets);
+    }
+
     /// The policy, for one who sets the window.
     pub(crate) fn policy_mut(&mut self) -> &mut P {
         &mut self.policy
