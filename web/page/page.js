@@ -63,7 +63,7 @@ const registry = () => {
   return { controllers: [...mine, ...controllers], datapaths, start_ups };
 };
 
-// Changes. Whoever made one is not drawn again.
+// Changes. The part of the page that made one is not drawn again.
 
 let soon;
 const change = (text, from = "") => {

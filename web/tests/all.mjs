@@ -118,7 +118,7 @@ await check("the report is that of the command, and CSV", async () => {
   assert.ok(theirs.split(/paceline race [^<]*/).join("COMMAND") === html, "the pages differ");
 });
 
-await check("requests that are none", async () => {
+await check("bytes that are not a request", async () => {
   const { ask, raw } = await instance(module);
   for (const bytes of ["", "{", "[]", '{"ask":"race"}', '{"ask":"plan"}', '{"ask":"digest","lines":["{}"]}', "\0\xff"]) {
     const { status, messages } = raw(new TextEncoder().encode(bytes));

@@ -30,7 +30,7 @@ pub enum Argument<'a> {
     Now(Time),
 }
 
-/// An object of another language. What it does wrong it keeps for whoever runs the world; from then on it answers nothing.
+/// An object of another language. What it does wrong it keeps for what runs the world; from then on it answers nothing.
 pub trait Object: Send {
     /// The language.
     const LANGUAGE: Language;
