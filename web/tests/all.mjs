@@ -24,12 +24,15 @@ const check = async (name, test) => {
 
 /** A race of the command: its records and digests, or what it complained of. */
 const raced = async (file) => {
-  const race = (...more) => promisify(execFile)(command, ["race", file, "--runs", "1", "--seconds", seconds, "--threads", "1", ...more]);
+  const out = mkdtempSync(join(tmpdir(), "records-"));
   try {
-    const [{ stdout: digest }, { stdout: records }] = [await race("--digests", "-"), await race("--json", "-")];
-    return { digest, lines: records.trimEnd().split("\n") };
+    const records = join(out, "records.jsonl");
+    const { stdout: digest } = await promisify(execFile)(command, ["race", file, "--runs", "1", "--seconds", seconds, "--threads", "1", "--digests", "-", "--json", records]);
+    return { digest, lines: readFileSync(records, "utf8").trimEnd().split("\n") };
   } catch (error) {
     return { complaint: (error.stderr ?? String(error)).trim().split("\n").at(-1) };
+  } finally {
+    rmSync(out, { recursive: true });
   }
 };
 
