@@ -248,6 +248,17 @@ mod tests {
         assert!(matches!(relabelled.verify(&wanted, 0), Err(BadRecord::Name { .. })));
     }
 
+    /// The neutral point, of which a signature by anybody fits every text where checking is not strict (RFC 8032 leaves that open).
+    #[test]
+    fn a_key_of_small_order_proves_nothing() {
+        let mut neutral = [0; 32];
+        neutral[0] = 1;
+        let mut signature = [0; SIGNATURE];
+        signature[..32].copy_from_slice(&neutral);
+        let forged = SignedRecord { key: neutral, signature, ..record(1) };
+        assert_eq!(forged.verify(&forged.name(), 0), Err(BadRecord::Signature));
+    }
+
     #[test]
     fn what_cannot_be_a_record_is_not_signed() {
         let sign = |label: &str, target| SignedRecord::sign(&key(1), label, 1, 1, target).map(|_| ());

@@ -1,5 +1,5 @@
 //! Whether the path takes more than reports permit: now and then a flow sends more for some round trips, until a queue shows, which reports
-//! that are right soon make. Where a quarter of the link goes through beyond the flow's share and none does, they are not.
+//! that are right soon make. Where as much as the flow's share, and a quarter of the link, goes through beyond it without one, they are not.
 //!
 //! Without it a hop that says too many flows, or too little capacity, would hold a flow back for ever: what it says agrees with all that
 //! the flow sees of it.
@@ -17,7 +17,7 @@ const APART_MOST: Nanos = Nanos::from_secs(32);
 const SHOWS: Nanos = Nanos::from_millis(2);
 /// A trial goes on while this much of what it sends arrives (our choice, as a probe of the capacity).
 const FOLLOWED: f64 = 0.85;
-/// What goes through beyond the share counts from this part of the link on, or from as much as the share (our choice: more than what a full link
+/// What goes through beyond the share counts from this part of the link on, and from as much as the share (our choice: more than what a full link
 /// may have left, and what reports do not know yet) ...
 const COUNTS: f64 = 0.25;
 /// ... and contradicts when it would have kept the link busy for so long (our choice: four times the queue that would have shown).
